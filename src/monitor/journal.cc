@@ -169,6 +169,17 @@ void Journal::Take(std::span<const uint32_t> series, std::span<const TensorView>
   if (out != nullptr) *out = std::move(summaries);
 }
 
+TensorSummary Journal::Summarize(const TensorView& tensor, int threads) const {
+  bool zeros = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Table& table : tables_) zeros |= table.zeros;
+  }
+  TensorSummary summary;
+  SummarizeTensors({&tensor, 1}, zeros ? options_.eps : -1, threads, &summary);
+  return summary;
+}
+
 void Journal::PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like) {
   const std::lock_guard lock(mutex_);
   ArriveSummary(series, summary, like);

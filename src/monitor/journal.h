@@ -66,7 +66,9 @@ class Journal {
   /// `summaries`: also returned there.
   void Take(std::span<const uint32_t> series, std::span<const TensorView> tensors, int threads,
             std::vector<TensorSummary>* summaries = nullptr);
-  /// Statistics that a device has computed.
+  /// The statistics that a value of this tensor consists of, for PutSummary().
+  TensorSummary Summarize(const TensorView& tensor, int threads) const;
+  /// Statistics that were computed before, or by a device.
   void PutSummary(uint32_t series, const TensorSummary& summary, const TensorView& like);
   /// Values of the columns, as they are. Fewer are missing ones.
   void Put(uint32_t series, std::vector<CsvCell> cells);

@@ -82,7 +82,8 @@ void SummarizeTensors(std::span<const TensorView> tensors, double eps, int threa
   int64_t elements = 0;
   for (const TensorView& t : tensors) elements += ElementsOf(t);
   const int64_t useful = std::min<int64_t>(threads, elements / kElementsOfThread);
-  const auto groups = static_cast<size_t>(std::clamp<int64_t>(useful, 1, std::max(ThreadCount(), 1)));
+  // Asked only where it matters: it looks at the environment and the processors, which takes microseconds.
+  const auto groups = useful <= 1 ? 1 : static_cast<size_t>(std::min<int64_t>(useful, std::max(ThreadCount(), 1)));
   if (groups == 1 || tensors.size() == 1) {
     for (size_t i = 0; i < tensors.size(); ++i) SummarizeOne(tensors[i], eps, out + i);
     return;

@@ -236,13 +236,14 @@ class Board:
     def rows(self, table: str) -> dict:
         """Returns what a table has of the step: tag -> {statistic: value}."""
         columns = [c for c in self.columns(table) if c not in ("shape", "dtype")]
+        rows = self._journal.rows(self._tables[table])  # may name series that are new
         by_key = {
             (number_key[1], number_key[2]): number
             for number_key, number in self._series.items()
             if number_key[0] == table
         }
         found = {}
-        for stage, name, micro, values in self._journal.rows(self._tables[table]):
+        for stage, name, micro, values in rows:
             number = by_key.get((f"{stage}:{name}", micro), by_key.get((name, micro)))
             if number is not None:
                 found[self._tags[number]] = dict(zip(columns, values))

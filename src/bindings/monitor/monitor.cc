@@ -103,7 +103,7 @@ void BindMonitor(nb::module_& m) {
           [](MonitorJournal& j, uint32_t series, const std::string& shape) { j.journal().SetShape(series, shape); },
           nb::arg("series"), nb::arg("shape"), "The shape that is written instead of the one seen.")
       .def(
-          "drop", [](MonitorJournal& j) { j.journal().Drop(); }, "Forgets the values of this step.")
+          "drop", [](MonitorJournal& j) { j.Drop(); }, "Forgets the values of this step.")
       .def("write", &MonitorJournal::Write, nb::arg("step"),
            "Writes the step: rows, alarms, and an error or empty text.")
       .def(

@@ -3,7 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <deque>
+#include <memory>
 #include <utility>
 
 #include "bindings/python/framework.h"
@@ -61,16 +61,16 @@ std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int 
 std::vector<size_t> MonitorJournal::TakeItems(const std::vector<uint32_t>& series,
                                               const std::vector<PyObject*>& tensors, int threads, bool often) {
   // Kept for the next call; taken from there while it is in use, for what Python frees meanwhile may call this again.
-  static thread_local std::deque<TensorLook> kept;
-  std::deque<TensorLook> looks = std::exchange(kept, {});
+  static thread_local std::vector<std::unique_ptr<TensorLook>> kept;
+  std::vector<std::unique_ptr<TensorLook>> looks = std::exchange(kept, {});
   std::vector<size_t> left, read;  // positions; looks[i] is of read[i]
   std::vector<uint32_t> numbers;
   std::vector<TensorView> views;
   journal_->Announce(series);
   int64_t elements = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (looks.size() == read.size()) looks.emplace_back();
-    TensorLook& look = looks[read.size()];
+    if (looks.size() == read.size()) looks.push_back(std::make_unique<TensorLook>());
+    TensorLook& look = *looks[read.size()];
     if (!IsPlainTensor(tensors[i]) || !framework().LookAt(tensors[i], &look)) {
       left.push_back(i);
       continue;
@@ -87,7 +87,7 @@ std::vector<size_t> MonitorJournal::TakeItems(const std::vector<uint32_t>& serie
   if (!read.empty()) {
     std::vector<TensorSummary> summaries;
     WithoutGilFor(elements, [&] { journal_->Take(numbers, views, threads, &summaries); });
-    for (size_t i = 0; often && i < read.size(); ++i) memo_.Add(tensors[read[i]], looks[i], summaries[i]);
+    for (size_t i = 0; often && i < read.size(); ++i) memo_.Add(tensors[read[i]], *looks[i], summaries[i]);
   }
   if (looks.size() <= kMostKeptLooks) kept = std::move(looks);
   return left;
@@ -100,6 +100,33 @@ bool MonitorJournal::TakeOne(uint32_t series, PyObject* tensor, int threads) {
   const TensorView view = look.view();
   WithoutGilFor(look.count, [&] { journal_->Take({&series, 1}, {&view, 1}, threads); });
   return true;
+}
+
+bool MonitorJournal::Read(PyObject* tensor, int threads, TensorReading* out) {
+  TensorLook look;
+  if (!IsPlainTensor(tensor) || !framework().LookAt(tensor, &look)) return false;
+  out->dtype = look.dtype;
+  out->shape.assign(look.shape, look.shape + look.ndim);
+  if (const TensorSummary* known = memo_.Find(tensor, look)) {
+    out->summary = *known;
+    return true;
+  }
+  WithoutGilFor(look.count, [&] { out->summary = journal_->Summarize(look.view(), threads); });
+  memo_.Add(tensor, look, out->summary);
+  return true;
+}
+
+TensorReading MonitorJournal::ReadMemory(const TensorView& view, int threads) {
+  TensorReading out{{}, view.dtype, {view.shape, view.shape + view.ndim}};
+  int64_t count = 1;
+  for (const int64_t length : out.shape) count *= length;
+  WithoutGilFor(count, [&] { out.summary = journal_->Summarize(view, threads); });
+  return out;
+}
+
+void MonitorJournal::PutReading(uint32_t series, const TensorReading& reading) {
+  const TensorView like{nullptr, reading.dtype, static_cast<int>(reading.shape.size()), reading.shape.data(), nullptr};
+  journal_->PutSummary(series, reading.summary, like);
 }
 
 void MonitorJournal::PutSummary(uint32_t series, const std::vector<double>& numbers, const std::vector<int64_t>& shape,
@@ -124,8 +151,14 @@ void MonitorJournal::Put(uint32_t series, nb::list values) {
   journal_->Put(series, std::move(cells));
 }
 
+void MonitorJournal::Drop() {
+  if (before_use) before_use();
+  journal_->Drop();
+}
+
 nb::dict MonitorJournal::Write(int64_t step) {
   StepReport report;
+  if (before_use) before_use();
   memo_.Clear();
   {
     const nb::gil_scoped_release release;
@@ -144,7 +177,8 @@ nb::dict MonitorJournal::Write(int64_t step) {
   return out;
 }
 
-nb::list MonitorJournal::Rows(uint32_t table) const {
+nb::list MonitorJournal::Rows(uint32_t table) {
+  if (before_use) before_use();
   nb::list rows;
   for (const Journal::Row& row : journal_->LastRows(table)) {
     rows.append(nb::make_tuple(row.name.vpp_stage, row.name.name, row.name.micro_step, row.values));

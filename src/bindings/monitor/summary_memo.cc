@@ -1,5 +1,6 @@
 #include "bindings/monitor/summary_memo.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -8,7 +9,7 @@ namespace {
 
 // Below this reading costs less than remembering.
 constexpr int64_t kMinElements = 16384;
-constexpr size_t kLine = 64, kStride = 4096;
+constexpr size_t kLine = 64, kStride = 4096, kMostLines = 1024;
 
 bool IsWorthIt(const TensorLook& look) {
   if (look.count < kMinElements || IsInteger(look.dtype) || look.dtype == DType::kBool) return false;
@@ -25,7 +26,8 @@ uint64_t SampleOf(const TensorLook& look) {
   constexpr size_t kWords = kLine / 8;
   // A chain for each word of a line: they do not wait for each other.
   uint64_t sums[kWords] = {};
-  for (size_t at = 0; at + kLine <= bytes; at += kStride) {
+  const size_t stride = std::max(kStride, bytes / kMostLines / kLine * kLine);
+  for (size_t at = 0; at + kLine <= bytes; at += stride) {
     uint64_t words[kWords];
     std::memcpy(words, look.data + at, kLine);
     for (size_t i = 0; i < kWords; ++i) sums[i] = (sums[i] ^ words[i]) * 0x9E3779B97F4A7C15u + (sums[i] >> 29);

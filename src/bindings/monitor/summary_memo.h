@@ -2,7 +2,8 @@
 // as the output of the module around them. Its values are taken once.
 //
 // A tensor is the same while it lives and its version has not changed; what changes memory without counting (`.data`,
-// NumPy, collectives) nearly always changes one of its lines that are compared, too: one of each 4 KiB.
+// NumPy, collectives) nearly always changes one of its lines that are compared, too: one of each 4 KiB, at most about
+// 1,000.
 #pragma once
 
 #include <array>

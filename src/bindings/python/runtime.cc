@@ -131,7 +131,8 @@ InTool::InTool() : outer_(t_flags.tool) {
   if (outer_ == nullptr) ++r.threads_in_tool;
   t_flags.in_tool = true;
   t_flags.tool = this;
-  if (framework().OverridesActive()) DisableOverrides();
+  // Within our own code nothing has come to be active.
+  if (outer_ == nullptr && framework().OverridesActive()) DisableOverrides();
 }
 
 void InTool::DisableOverrides() {

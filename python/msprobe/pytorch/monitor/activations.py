@@ -101,6 +101,8 @@ class ModuleWatch:
 class _Eager:
     """A hook that a compiler does not see. Of a copy of the model it does nothing."""
 
+    __slots__ = ("_hook",)
+
     def __init__(self, hook: Callable) -> None:
         self._hook = hook
 

@@ -26,6 +26,7 @@ class PyModuleTaps {
     options.otherwise = Ref::Borrow(otherwise.ptr());
     options.by_row = by_row;
     taps_ = std::make_shared<ModuleTaps>(std::move(options));
+    taps_->Attach();
   }
 
   nb::tuple Add(bool forward, bool backward) {

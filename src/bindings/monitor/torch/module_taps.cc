@@ -24,21 +24,23 @@ bool InBackward() {
   return inside;
 }
 
-std::vector<PyObject*> ItemsOf(PyObject* value) {
-  std::vector<PyObject*> items;
+template <typename Item = PyObject*>
+std::vector<Item> ItemsOf(PyObject* value) {
+  std::vector<Item> items;
   if (PyTuple_Check(value)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) items.push_back(PyTuple_GET_ITEM(value, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) items.emplace_back(PyTuple_GET_ITEM(value, i));
   } else if (PyList_Check(value)) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) items.push_back(PyList_GET_ITEM(value, i));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(value); ++i) items.emplace_back(PyList_GET_ITEM(value, i));
   }
   return items;
 }
 
-std::vector<PyObject*> TensorsOf(PyObject* args, PyObject* kwargs) {
-  std::vector<PyObject*> tensors = ItemsOf(args);
+template <typename Item>
+std::vector<Item> TensorsOf(PyObject* args, PyObject* kwargs) {
+  std::vector<Item> tensors = ItemsOf<Item>(args);
   PyObject *key = nullptr, *value = nullptr;
-  for (Py_ssize_t at = 0; PyDict_Check(kwargs) && PyDict_Next(kwargs, &at, &key, &value);) tensors.push_back(value);
-  std::erase_if(tensors, [](PyObject* item) { return !IsTensor(item); });
+  for (Py_ssize_t at = 0; PyDict_Check(kwargs) && PyDict_Next(kwargs, &at, &key, &value);) tensors.emplace_back(value);
+  std::erase_if(tensors, [](const Item& one) { return !IsTensor(one.item); });
   return tensors;
 }
 
@@ -90,9 +92,9 @@ TapSite* ModuleTaps::Add(bool forward, bool backward) {
 void ModuleTaps::Before(TapSite* site, PyObject* args, PyObject* kwargs) {
   const InTool guard;
   if (options_.by_row && !InBackward()) {
-    Rows rows;
-    List(site, false, false, 0, TensorsOf(args, kwargs), &rows);
-    Take(rows);
+    Unread unread;
+    Note(site, false, false, 0, TensorsOf<Value>(args, kwargs), &unread);
+    TakeOtherwise(unread);
   }
   if (!site->backward) return;
   ++depth_;
@@ -111,6 +113,7 @@ PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyO
   PyObject* result = torch_objects().Grad() ? HookBackward(site, since, args, output) : nullptr;
   if (--depth_ <= 0) {
     depth_ = 0;
+    HookInputs();
     TapWalk().Forget();
   }
   return result;
@@ -118,10 +121,11 @@ PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyO
 
 void ModuleTaps::TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output) {
   if (site->group < 0) site->group = groups_++;
-  Rows rows;
-  if (!options_.by_row) List(site, false, false, site->forwards, TensorsOf(args, kwargs), &rows);
-  List(site, false, true, site->forwards, IsTensor(output) ? std::vector<PyObject*>{output} : ItemsOf(output), &rows);
-  Take(rows);
+  Unread unread;
+  if (!options_.by_row) Note(site, false, false, site->forwards, TensorsOf<Value>(args, kwargs), &unread);
+  Note(site, false, true, site->forwards, IsTensor(output) ? std::vector<Value>{output} : ItemsOf<Value>(output),
+       &unread);
+  TakeOtherwise(unread);
   site->forwards = (site->forwards + 1) % options_.micro_batches;
 }
 
@@ -141,11 +145,7 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   }
   const auto call = std::make_shared<TapCall>(shared_from_this(), site, given.size(), outputs.size());
   for (const size_t i : wanted) from.push_back(EdgeOf(outputs[i]));
-  if (!to.empty()) {
-    std::vector<InputEdge> edges;
-    TapWalk().FindEdges(from, since, to, &edges);
-    call->HookInputs(edges, positions);  // of one tensor given twice the first place has the gradient
-  }
+  if (!to.empty()) open_calls_.push_back({call, since, from, std::move(to), std::move(positions)});
   std::vector<PyObject*> replaced;
   std::vector<Ref> views;
   // A node of its own for each of several: the module may use one output to make another.
@@ -166,43 +166,100 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   return result;
 }
 
-void ModuleTaps::TakeGradients(TapSite* site, const std::vector<Ref>& inputs, const std::vector<Ref>& outputs) {
-  const InTool guard;
-  const auto items = [](const std::vector<Ref>& gradients) {
-    std::vector<PyObject*> out;
-    for (const Ref& gradient : gradients) out.push_back(gradient ? gradient.get() : Py_None);
-    return out;
-  };
-  Rows rows;
-  List(site, true, false, site->backwards, items(inputs), &rows);
-  List(site, true, true, site->backwards, items(outputs), &rows);
-  Take(rows);
-  site->backwards = (site->backwards + 1) % options_.micro_batches;
-}
-
-void ModuleTaps::List(TapSite* site, bool gradient, bool output, int64_t turn, const std::vector<PyObject*>& items,
-                      Rows* rows) {
-  int64_t place = 0;
-  for (PyObject* item : items) {
-    if (options_.by_row && !IsTensor(item)) continue;
-    rows->numbers.push_back(Number(site, gradient, output, options_.by_row || items.size() > 1 ? place : -1, turn));
-    rows->items.push_back(item);
-    ++place;
+void ModuleTaps::HookInputs() {
+  const auto calls = std::exchange(open_calls_, {});
+  for (const OpenCall& one : calls) {
+    std::vector<InputEdge> edges;
+    TapWalk().FindEdges(one.outputs, one.since, one.inputs, &edges);
+    one.call->HookInputs(edges, one.positions);  // of one tensor given twice the first place has the gradient
   }
 }
 
-uint32_t ModuleTaps::Number(TapSite* site, bool gradient, bool output, int64_t place, int64_t turn) {
+TapGradient ModuleTaps::Read(PyObject* gradient) {
+  TapGradient out;
+  if (gradient == Py_None) return out;
+  const InTool guard;
+  TensorReading reading;
+  if (options_.journal->Read(gradient, options_.threads, &reading)) {
+    out.reading = std::move(reading);
+  } else {
+    out.tensor = Ref::Borrow(gradient);
+  }
+  return out;
+}
+
+TensorReading ModuleTaps::ReadMemory(const TensorView& sum) {
+  return options_.journal->ReadMemory(sum, options_.threads);
+}
+
+void ModuleTaps::TakeGradients(TapSite* site, const std::vector<TapGradient>& inputs,
+                               const std::vector<TapGradient>& outputs) {
+  const InTool guard;
+  Unread unread;
+  for (const bool output : {false, true}) {
+    std::vector<Value> values;
+    for (const TapGradient& one : output ? outputs : inputs) {
+      values.emplace_back(one.tensor ? one.tensor.get() : Py_None, one.reading ? &*one.reading : nullptr);
+    }
+    Note(site, true, output, site->backwards, values, &unread);
+  }
+  TakeOtherwise(unread);
+  site->backwards = (site->backwards + 1) % options_.micro_batches;
+}
+
+void ModuleTaps::Note(TapSite* site, bool gradient, bool output, int64_t turn, const std::vector<Value>& values,
+                      Unread* unread) {
+  const bool numbered = options_.by_row || values.size() > 1;
+  int64_t place = 0;
+  for (const Value& value : values) {
+    const bool is_tensor = value.reading != nullptr || IsTensor(value.item);
+    if (options_.by_row && !is_tensor) continue;
+    Row row{site, gradient, output, numbered ? place : -1, turn, {}};
+    ++place;
+    if (value.reading != nullptr) {
+      row.reading = *value.reading;
+    } else if (is_tensor) {
+      TensorReading reading;
+      if (!options_.journal->Read(value.item, options_.threads, &reading)) {
+        SettleRows();  // series are declared in the order in which they come
+        unread->numbers.push_back(Number(row));
+        unread->items.push_back(value.item);
+        continue;
+      }
+      row.reading = std::move(reading);
+    }
+    rows_.push_back(std::move(row));
+  }
+}
+
+void ModuleTaps::SettleRows() {
+  const auto rows = std::exchange(rows_, {});
+  if (rows.empty()) return;
+  rows_.reserve(rows.size());  // the next step is like this one
+  const InTool guard;
+  for (const Row& row : rows) {
+    const uint32_t number = Number(row);
+    if (row.reading) {
+      options_.journal->PutReading(number, *row.reading);
+    } else {
+      options_.journal->journal().Put(number, {});
+    }
+  }
+}
+
+uint32_t ModuleTaps::Number(const Row& r) {
   constexpr int kPlaceBits = 24;
-  const uint64_t row = (static_cast<uint64_t>(place + 1) << 2) | (gradient ? 2U : 0U) | (output ? 1U : 0U);
-  if (options_.by_row) turn = site->seen[row]++;
+  TapSite* site = r.site;
+  const uint64_t row = (static_cast<uint64_t>(r.place + 1) << 2) | (r.gradient ? 2U : 0U) | (r.output ? 1U : 0U);
+  const int64_t turn = options_.by_row ? site->seen[row]++ : r.turn;
   const uint64_t key = (static_cast<uint64_t>(turn) << (kPlaceBits + 2)) | row;
   for (const auto& [known, series] : site->few) {
     if (known == key) return series;
   }
   if (const auto known = site->numbers.find(key); known != site->numbers.end()) return known->second;
   Ref made(PyObject_CallFunction(options_.declare.get(), "nOOLLL", static_cast<Py_ssize_t>(site->index),
-                                 gradient ? Py_True : Py_False, output ? Py_True : Py_False,
-                                 static_cast<long long>(place), static_cast<long long>(turn),
+                                 r.gradient ? Py_True : Py_False, r.output ? Py_True : Py_False,
+                                 static_cast<long long>(r.place), static_cast<long long>(turn),
                                  static_cast<long long>(std::max<int64_t>(site->group, 0))));
   const auto number = made ? PyLong_AsLong(made.get()) : -1;
   if (number < 0) throw std::runtime_error(TakeError());
@@ -212,21 +269,26 @@ uint32_t ModuleTaps::Number(TapSite* site, bool gradient, bool output, int64_t p
   return site->numbers.emplace(key, series).first->second;
 }
 
-void ModuleTaps::Take(const Rows& rows) {
-  if (rows.items.empty()) return;
-  const std::vector<size_t> left = options_.journal->TakeItems(rows.numbers, rows.items, options_.threads, true);
-  if (left.empty() || !options_.otherwise) return;
+void ModuleTaps::TakeOtherwise(const Unread& unread) {
+  if (unread.items.empty() || !options_.otherwise) return;
+  options_.journal->journal().Announce(unread.numbers);
   Ref numbers(PyList_New(0)), tensors(PyList_New(0));
-  for (const size_t i : left) {
-    Ref number(PyLong_FromUnsignedLong(rows.numbers[i]));
+  for (size_t i = 0; i < unread.items.size(); ++i) {
+    Ref number(PyLong_FromUnsignedLong(unread.numbers[i]));
     if (!numbers || !tensors || !number) return PyErr_Clear();
-    if (PyList_Append(numbers.get(), number.get()) != 0 || PyList_Append(tensors.get(), rows.items[i]) != 0) {
+    if (PyList_Append(numbers.get(), number.get()) != 0 || PyList_Append(tensors.get(), unread.items[i]) != 0) {
       return PyErr_Clear();
     }
   }
   // Guarded there.
   Ref done(PyObject_CallFunctionObjArgs(options_.otherwise.get(), numbers.get(), tensors.get(), nullptr));
   if (!done) PyErr_Clear();
+}
+
+void ModuleTaps::Attach() {
+  options_.journal->before_use = [weak = weak_from_this()] {
+    if (const auto taps = weak.lock()) Shielded([&] { taps->SettleRows(); });
+  };
 }
 
 void ModuleTaps::Finish() {
@@ -236,6 +298,8 @@ void ModuleTaps::Finish() {
 
 void ModuleTaps::NextStep() {
   unfinished_.clear();
+  open_calls_.clear();
+  rows_.clear();
   depth_ = 0;
   TapWalk().Forget();
   for (const auto& site : sites_) {

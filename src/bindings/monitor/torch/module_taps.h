@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -43,6 +44,8 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   };
 
   explicit ModuleTaps(Options options) : options_(std::move(options)) {}
+  /// Gives the journal what was read whenever somebody asks it.
+  void Attach();
 
   TapSite* Add(bool forward, bool backward);
   /// Before and after a module's forward. After() gives what stands in for the output, a new reference, or null.
@@ -56,23 +59,50 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   void Remove();
 
   void Begun(std::shared_ptr<TapCall> call) override { unfinished_.push_back(std::move(call)); }
-  void TakeGradients(TapSite* site, const std::vector<Ref>& inputs, const std::vector<Ref>& outputs) override;
+  void HookInputs() override;
+  TapGradient Read(PyObject* gradient) override;
+  TensorReading ReadMemory(const TensorView& sum) override;
+  void TakeGradients(TapSite* site, const std::vector<TapGradient>& inputs,
+                     const std::vector<TapGradient>& outputs) override;
   void Forget(const TapCall* call) override;
 
  private:
-  struct Rows {
-    std::vector<uint32_t> numbers;
-    std::vector<PyObject*> items;  // borrowed
+  struct Value {
+    Value(PyObject* item, const TensorReading* reading = nullptr) : item(item), reading(reading) {}
+    PyObject* item;                // borrowed
+    const TensorReading* reading;  // of what was here
   };
-  void List(TapSite* site, bool gradient, bool output, int64_t turn, const std::vector<PyObject*>& items, Rows* rows);
-  uint32_t Number(TapSite* site, bool gradient, bool output, int64_t place, int64_t turn);
-  void Take(const Rows& rows);
+  struct Row {
+    TapSite* site;
+    bool gradient, output;
+    int64_t place, turn;
+    std::optional<TensorReading> reading;  // empty: the row has no values
+  };
+  /// A call whose inputs have no hooks yet.
+  struct OpenCall {
+    std::shared_ptr<TapCall> call;
+    uint64_t since;
+    std::vector<GradEdge> outputs, inputs;
+    std::vector<size_t> positions;  // of the inputs
+  };
+  /// What cannot be read here.
+  struct Unread {
+    std::vector<uint32_t> numbers;
+    std::vector<PyObject*> items;
+  };
+  void Note(TapSite* site, bool gradient, bool output, int64_t turn, const std::vector<Value>& values, Unread* unread);
+  void TakeOtherwise(const Unread& unread);
+  void SettleRows();
+  uint32_t Number(const Row& row);
   void TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output);
   PyObject* HookBackward(TapSite* site, uint64_t since, PyObject* args, PyObject* output);
 
   Options options_;
   std::vector<std::unique_ptr<TapSite>> sites_;
   std::vector<std::shared_ptr<TapCall>> unfinished_;
+  // Done together: between two modules the caches belong to the training, which makes each piece several times dearer.
+  std::vector<Row> rows_;
+  std::vector<OpenCall> open_calls_;
   int64_t groups_ = 0;
   int64_t depth_ = 0;  // of watched modules that run
 };

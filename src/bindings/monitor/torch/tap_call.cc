@@ -3,7 +3,9 @@
 #include <utility>
 
 #include "bindings/backward/node_hook.h"
+#include "bindings/python/framework.h"
 #include "bindings/python/runtime.h"
+#include "bindings/python/tensor_record.h"
 #include "bindings/torch/autograd_graph.h"
 #include "bindings/torch/torch_objects.h"
 
@@ -26,6 +28,7 @@ class EdgeTap final : public NodeHook {
   std::vector<Part> parts;
   // By index and held: what runs here may add modules.
   void Run(PyObject* const* args, Py_ssize_t count) override {
+    const InTool guard;
     for (size_t i = 0; count > 0 && i < parts.size(); ++i) {
       const Part part = parts[i];
       part.call->InputGradient(part.position, GradAt(args[0], part.slot));
@@ -37,6 +40,7 @@ class OutputTap final : public NodeHook {
  public:
   std::vector<Part> parts;
   void Run(PyObject* const* args, Py_ssize_t count) override {
+    const InTool guard;
     for (size_t i = 0; count > 0 && i < parts.size(); ++i) {
       const Part part = parts[i];
       part.call->OutputGradient(part.position, GradAt(args[0], part.slot));
@@ -67,6 +71,7 @@ void TapCall::HookInputs(const std::vector<InputEdge>& edges, const std::vector<
       *edge.hook = std::move(hook);
     }
     tap->parts.push_back({shared_from_this(), positions[edge.input], edge.slot});
+    ++inputs_[positions[edge.input]].edges;
     ++edges_;
   }
 }
@@ -92,37 +97,77 @@ void TapCall::HookOutput(const GradEdge& edge, size_t position) {
 }
 
 void TapCall::OutputGradient(size_t position, PyObject* gradient) {
-  outputs_[position] = Ref::Borrow(gradient);
+  if (done_ || !taps_->armed) return;
+  taps_->HookInputs();  // within the forward of a module
+  outputs_[position] = taps_->Read(gradient);
   if (!std::exchange(begun_, true)) taps_->Begun(shared_from_this());
   if (wanted_ > 0) --wanted_;
   if (edges_ == 0 && wanted_ == 0) Finish();
 }
 
 void TapCall::InputGradient(size_t position, PyObject* gradient) {
+  if (done_ || !taps_->armed) return;
   ++seen_;
-  if (gradient != Py_None) {
-    Ref& sum = inputs_[position];
-    if (!sum) {
-      sum = Ref::Borrow(gradient);
-    } else {
-      const InTool guard;
-      // A backward pass that is itself differentiated must not grow by what is added here.
-      Ref one(PyObject_CallMethodNoArgs(sum.get(), torch_names.detach)),
-          other(PyObject_CallMethodNoArgs(gradient, torch_names.detach));
-      Ref added(one && other ? PyNumber_Add(one.get(), other.get()) : nullptr);
-      if (!added) PyErr_Clear();
-      if (added) sum = std::move(added);
-    }
+  Input& input = inputs_[position];
+  const bool last = ++input.seen == input.edges;
+  if (last && input.edges == 1) {
+    input.gradient = taps_->Read(gradient);
+  } else {
+    if (gradient != Py_None) AddTo(&input, gradient);
+    if (last) Close(&input);
   }
   if (seen_ == edges_) Finish();
+}
+
+void TapCall::AddTo(Input* input, PyObject* gradient) {
+  Ref& sum = input->gradient.tensor;
+  TensorLook look;
+  if (!sum && IsPlainTensor(gradient) && framework().LookAt(gradient, &look) && input->sum.Add(look)) return;
+  if (!input->sum.empty()) {
+    input->lost = true;
+    return;
+  }
+  if (!sum) {
+    sum = Ref::Borrow(gradient);
+    return;
+  }
+  const InTool guard;
+  Ref one(sum), other(Ref::Borrow(gradient));
+  if (torch_objects().Grad()) {
+    // A backward pass that is itself differentiated must not grow by what is added here.
+    one = Ref(PyObject_CallMethodNoArgs(sum.get(), torch_names.detach));
+    other = Ref(PyObject_CallMethodNoArgs(gradient, torch_names.detach));
+  }
+  Ref added;
+  if (one && other) {
+    added = Ref(input->summed ? PyNumber_InPlaceAdd(one.get(), other.get()) : PyNumber_Add(one.get(), other.get()));
+  }
+  if (!added) return PyErr_Clear();
+  sum = std::move(added);
+  input->summed = true;
+}
+
+void TapCall::Close(Input* input) {
+  if (!input->sum.empty()) {
+    if (!input->lost) input->gradient.reading = taps_->ReadMemory(input->sum.view());
+    input->sum = {};
+  } else if (input->gradient.tensor) {
+    const Ref tensor = std::exchange(input->gradient.tensor, {});
+    input->gradient = taps_->Read(tensor.get());
+  }
 }
 
 void TapCall::Finish() {
   if (done_ || !taps_->armed) return;
   done_ = true;
   const std::shared_ptr<TapCall> held = shared_from_this();
-  const std::vector<Ref> inputs = std::exchange(inputs_, {}), outputs = std::exchange(outputs_, {});
-  inputs_.resize(inputs.size()), outputs_.resize(outputs.size());
+  std::vector<TapGradient> inputs;
+  for (Input& input : inputs_) {
+    Close(&input);  // where a part never came
+    inputs.push_back(std::move(input.gradient));
+  }
+  const std::vector<TapGradient> outputs = std::exchange(outputs_, {});
+  inputs_.clear();
   taps_->TakeGradients(site_, inputs, outputs);
   taps_->Forget(this);
 }

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "bindings/backward/graph_walk.h"
+#include "bindings/monitor/monitor_journal.h"
+#include "bindings/monitor/torch/gradient_sum.h"
 #include "bindings/python/py.h"
 
 namespace msprobe {
@@ -14,13 +17,25 @@ namespace msprobe {
 class TapCall;
 struct TapSite;
 
+/// A gradient of a call: what was read when it came, so that its memory can be used again, or itself where only Python
+/// can read it. Neither: none came.
+struct TapGradient {
+  std::optional<TensorReading> reading;
+  Ref tensor;
+};
+
 /// What calls of modules give their gradients to.
 class TapOwner {
  public:
   virtual ~TapOwner() = default;
   /// The gradients of a call have begun to come, are all there, and are to be waited for no more.
   virtual void Begun(std::shared_ptr<TapCall> call) = 0;
-  virtual void TakeGradients(TapSite* site, const std::vector<Ref>& inputs, const std::vector<Ref>& outputs) = 0;
+  /// Hooks what calls so far have as inputs, where that was put off.
+  virtual void HookInputs() = 0;
+  virtual TapGradient Read(PyObject* gradient) = 0;
+  virtual TensorReading ReadMemory(const TensorView& sum) = 0;
+  virtual void TakeGradients(TapSite* site, const std::vector<TapGradient>& inputs,
+                             const std::vector<TapGradient>& outputs) = 0;
   virtual void Forget(const TapCall* call) = 0;
 
   bool armed = true;
@@ -44,7 +59,19 @@ class TapCall : public std::enable_shared_from_this<TapCall> {
  private:
   std::shared_ptr<TapOwner> taps_;
   TapSite* site_;  // of taps_
-  std::vector<Ref> inputs_, outputs_;
+  struct Input {
+    TapGradient gradient;
+    GradientSum sum;
+    size_t edges = 0, seen = 0;  // by which it comes in parts
+    bool summed = false;         // the tensor is ours
+    bool lost = false;           // a part is unlike the others: nobody knows the sum
+  };
+  void AddTo(Input* input, PyObject* gradient);
+  /// All parts are there, or those that come at all.
+  void Close(Input* input);
+
+  std::vector<Input> inputs_;
+  std::vector<TapGradient> outputs_;
   size_t edges_ = 0, wanted_ = 0, seen_ = 0;
   bool begun_ = false, done_ = false;
 };

@@ -1,0 +1,111 @@
+"""Gradients of modules, against those that autograd gives where nobody but the module uses the tensor."""
+
+import pytest
+from test_monitor import HEAD
+
+WAYS = """
+from msprobe.pytorch import TrainerMon
+
+class Block(torch.nn.Module):
+    '''Uses what it is given in ways whose gradients lie differently in memory.'''
+
+    def __init__(self, dtype):
+        super().__init__()
+        self.a, self.b = (torch.nn.Linear(16, 16, dtype=dtype) for _ in range(2))
+
+    def forward(self, x, unused, weight):
+        turned = (x.transpose(0, 1) * 2).transpose(0, 1)
+        return self.a(x) + self.b(x) * x.mean() + turned, unused.detach() * weight, x.sum()
+
+class Root(torch.nn.Module):
+    def __init__(self, dtype):
+        super().__init__()
+        self.first = torch.nn.Linear(16, 16, dtype=dtype)
+        self.block = Block(dtype)
+
+    def forward(self, x):
+        self.hidden = self.first(x)
+        self.other = self.first(x)
+        self.weight = torch.ones(4, 16, dtype=x.dtype, requires_grad=True)
+        for tensor in (self.hidden, self.other, self.weight):
+            if tensor.requires_grad and not tensor.is_leaf:
+                tensor.retain_grad()
+        out, scaled, total = self.block(self.hidden, self.other, self.weight)
+        return out.square().sum() + scaled.sum() + total
+
+torch.manual_seed(0)
+dtype = getattr(torch, DTYPE)
+model = Root(dtype)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+monitor = TrainerMon(config(xy_distribution=True, format="api", ops=["norm", "min", "max", "mean"], ndigits=12))
+monitor.set_monitor(model, optimizer)
+for _ in range(2):
+    model(torch.randn(4, 16, dtype=dtype)).backward()
+    rows = monitor.generate_xy_metrics()[1]
+    inputs = {tag: row for tag, row in rows.items() if "block.input_" in tag}
+    assert len(inputs) == 3, rows.keys()
+    by_place = [next(row for tag, row in inputs.items() if f"input_{i}" in tag) for i in range(3)]
+    for row, wanted in ((by_place[0], model.hidden.grad), (by_place[2], model.weight.grad)):
+        wanted = wanted.double()
+        tolerance = 2e-2 if DTYPE == "bfloat16" else 1e-6
+        for name, value in (("norm", wanted.norm()), ("min", wanted.min()), ("max", wanted.max()), ("mean", wanted.mean())):
+            assert abs(row[name] - value.item()) <= tolerance * wanted.norm().item(), (name, row, value)
+    assert all(value != value for value in by_place[1].values()), by_place[1]
+    optimizer.step()
+    optimizer.zero_grad()
+monitor.close()
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gradients_that_come_on_several_ways_are_summed(run_script, tmp_path, dtype):
+    done = run_script(HEAD + f"DTYPE = {dtype!r}\n" + WAYS)
+    assert done.returncode == 0, done.stderr
+
+
+INSIDE = """
+from msprobe.pytorch import TrainerMon
+
+class Penalty(torch.nn.Module):
+    '''Differentiates a module while it runs itself.'''
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(8, 8)
+        self.last = torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        hidden = self.inner(x)
+        inside, = torch.autograd.grad(hidden.square().sum(), x, create_graph=True)
+        self.wanted = (2 * hidden).detach()
+        try:
+            self.last(torch.ones(1, 3))
+        except RuntimeError:
+            pass  # a module that never ended
+        return self.last(hidden).sum() + inside.square().sum()
+
+torch.manual_seed(0)
+model = Penalty()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+monitor = TrainerMon(config(xy_distribution=True, format="api", ops=["norm"], ndigits=12))
+monitor.set_monitor(model, optimizer)
+for _ in range(3):
+    x = torch.randn(4, 8, requires_grad=True)
+    model(x).backward()
+    rows = monitor.generate_xy_metrics()[1]
+    inner = {tag: row["norm"] for tag, row in rows.items() if "inner." in tag}
+    output = next(norm for tag, norm in inner.items() if "output" in tag)
+    given = next(norm for tag, norm in inner.items() if "input" in tag)
+    assert abs(output - model.wanted.norm().item()) < 1e-5 * output, (inner, model.wanted.norm())
+    assert given == given and given > 0, inner
+    last = {tag: row["norm"] for tag, row in rows.items() if "last." in tag}
+    assert last and all(norm == norm for norm in last.values()), last
+    optimizer.step()
+    optimizer.zero_grad()
+monitor.close()
+"""
+
+
+def test_a_backward_pass_within_the_forward_of_a_module(run_script, tmp_path):
+    done = run_script(HEAD + INSIDE)
+    assert done.returncode == 0, done.stderr
