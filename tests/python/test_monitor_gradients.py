@@ -72,12 +72,16 @@ class Penalty(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.inner = torch.nn.Linear(8, 8)
+        self.more = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(MORE)))
         self.last = torch.nn.Linear(8, 1)
 
     def forward(self, x):
         hidden = self.inner(x)
-        inside, = torch.autograd.grad(hidden.square().sum(), x, create_graph=True)
-        self.wanted = (2 * hidden).detach()
+        inside = torch.zeros(())
+        if STEP >= FIRST:
+            inside, = torch.autograd.grad(
+                hidden.square().sum() + self.more(x).sum(), x, create_graph=True)
+            self.wanted = (2 * hidden).detach()
         try:
             self.last(torch.ones(1, 3))
         except RuntimeError:
@@ -89,9 +93,12 @@ model = Penalty()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 monitor = TrainerMon(config(xy_distribution=True, format="api", ops=["norm"], ndigits=12))
 monitor.set_monitor(model, optimizer)
-for _ in range(3):
+for STEP in range(FIRST + 3):
     x = torch.randn(4, 8, requires_grad=True)
     model(x).backward()
+    if STEP < FIRST + (MORE > 1 and FIRST > 0):  # of many modules the first time may be missed, which is then said
+        optimizer.step()
+        continue
     rows = monitor.generate_xy_metrics()[1]
     inner = {tag: row["norm"] for tag, row in rows.items() if "inner." in tag}
     output = next(norm for tag, norm in inner.items() if "output" in tag)
@@ -106,6 +113,55 @@ monitor.close()
 """
 
 
-def test_a_backward_pass_within_the_forward_of_a_module(run_script, tmp_path):
-    done = run_script(HEAD + INSIDE)
+@pytest.mark.parametrize("first, more", [(0, 1), (0, 20), (5, 1), (5, 20)])
+def test_a_backward_pass_within_the_forward_of_a_module(run_script, tmp_path, first, more):
+    done = run_script(HEAD + f"FIRST, MORE = {first}, {more}\n" + INSIDE)
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("began within the forward of a module") == (first > 0 and more > 1)
+
+
+AGAIN = """
+from torch.utils.checkpoint import checkpoint
+from msprobe.pytorch import TrainerMon
+
+class Deep(torch.nn.Module):
+    def __init__(self, again):
+        super().__init__()
+        self.again = again
+        self.layers = torch.nn.ModuleList(
+            torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh(), torch.nn.Linear(8, 8)) for _ in range(6))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + (checkpoint(layer, x, use_reentrant=False) if self.again else layer(x))
+        return x
+
+def rows_of(again):
+    torch.manual_seed(0)
+    model = Deep(again)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    os.environ["MONITOR_OUTPUT_DIR"] = f"again{again}"
+    monitor = TrainerMon(config(xy_distribution=True, backward_only=True, format="api", ops=["norm", "min"], ndigits=12))
+    monitor.set_monitor(model, optimizer)
+    found = []
+    for _ in range(5):
+        model(torch.randn(4, 8)).square().sum().backward()
+        found.append({tag.split(":", 1)[1]: row for tag, row in monitor.generate_xy_metrics()[1].items()})
+        optimizer.step()
+        optimizer.zero_grad()
+    monitor.close()
+    return found
+
+plain, again = rows_of(False), rows_of(True)
+for step, (one, other) in enumerate(zip(plain, again)):
+    values = {tag: row for tag, row in one.items() if row["norm"] == row["norm"]}
+    assert len(values) >= 45, (step, len(values))
+    for tag, row in values.items():
+        assert tag in other and abs(other[tag]["norm"] - row["norm"]) <= 1e-6 * row["norm"], (step, tag, row, other.get(tag))
+"""
+
+
+def test_gradients_of_modules_that_are_computed_again(run_script, tmp_path):
+    done = run_script(HEAD + AGAIN)
+    assert done.returncode == 0, done.stderr
+    assert "began within the forward" not in done.stderr

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ... import _core
+from ..._capture.log import logger
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from .values import Values
@@ -82,6 +83,11 @@ class ModuleWatch:
     def finish(self) -> None:
         """Takes what is left of gradients of which some never came."""
         self._taps.finish()
+        if self._taps.take_surprise():
+            logger.warning(
+                "monitor: a backward pass began within the forward of a module, as none did before: gradients of modules"
+                " that it met first are missing in this step, and only in this one"
+            )
 
     def next_step(self) -> None:
         """The optimizer has stepped: calls count from 0 again."""

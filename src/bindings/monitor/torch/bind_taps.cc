@@ -40,6 +40,7 @@ class PyModuleTaps {
     Shielded([&] { taps_->Finish(); });
   }
   void NextStep() { taps_->NextStep(); }
+  bool TakeSurprise() { return taps_->TakeSurprise(); }
   void Remove() { taps_->Remove(); }
   bool armed() const { return taps_->armed; }
   void set_armed(bool armed) { taps_->armed = armed; }
@@ -60,6 +61,10 @@ void BindModuleTaps(nb::module_& m) {
            "The next site: its hooks before and after the forward of a module, both with kwargs.")
       .def("finish", &PyModuleTaps::Finish, "Takes what is left of gradients of which some never came.")
       .def("next_step", &PyModuleTaps::NextStep, "Calls count from 0 again.")
+      .def("take_surprise", &PyModuleTaps::TakeSurprise,
+           "Whether a backward pass began within a forward for the first time, late: gradients before it may be "
+           "missing. "
+           "Told once.")
       .def("remove", &PyModuleTaps::Remove, "Takes nothing more.")
       .def_prop_rw("armed", &PyModuleTaps::armed, &PyModuleTaps::set_armed, "Whether the hooks take what they see.");
 }

@@ -97,8 +97,11 @@ void ModuleTaps::Before(TapSite* site, PyObject* args, PyObject* kwargs) {
     TakeOtherwise(unread);
   }
   if (!site->backward) return;
+  // An exception may have left it, and modules within it, open.
+  if (depth_ > 0 && site == outermost_) depth_ = 0;
+  if (depth_ == 0) outermost_ = site;
+  site->open.push_back({torch_objects().Grad() ? NextSequence() : 0, depth_});
   ++depth_;
-  site->open.push_back(torch_objects().Grad() ? NextSequence() : 0);
 }
 
 PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output) {
@@ -108,12 +111,13 @@ PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyO
     TakeForward(site, args, kwargs, output);
   }
   if (!site->backward || site->open.empty()) return nullptr;
-  const uint64_t since = site->open.back();
+  const auto [since, depth] = site->open.back();
   site->open.pop_back();
   PyObject* result = torch_objects().Grad() ? HookBackward(site, since, args, output) : nullptr;
-  if (--depth_ <= 0) {
-    depth_ = 0;
-    HookInputs();
+  depth_ = depth;
+  if (depth_ == 0) {
+    ++forwards_;
+    HookOpenCalls();
     TapWalk().Forget();
   }
   return result;
@@ -145,7 +149,12 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   }
   const auto call = std::make_shared<TapCall>(shared_from_this(), site, given.size(), outputs.size());
   for (const size_t i : wanted) from.push_back(EdgeOf(outputs[i]));
-  if (!to.empty()) open_calls_.push_back({call, since, from, std::move(to), std::move(positions)});
+  constexpr int64_t kFirstForwards = 2, kOneOf = 8;
+  constexpr size_t kFew = 16;  // of these it costs little
+  const bool now =
+      at_once_ || sites_.size() <= kFew || forwards_ < kFirstForwards || ++calls_ % kOneOf == 0 || wanted.size() > 1;
+  open_calls_.push_back({call, since, from, std::move(to), wanted, std::move(positions), now});
+  if (!now) return nullptr;
   std::vector<PyObject*> replaced;
   std::vector<Ref> views;
   // A node of its own for each of several: the module may use one output to make another.
@@ -166,13 +175,24 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   return result;
 }
 
-void ModuleTaps::HookInputs() {
+void ModuleTaps::HookOpenCalls() {
   const auto calls = std::exchange(open_calls_, {});
   for (const OpenCall& one : calls) {
+    for (size_t k = 0; !one.outputs_hooked && k < one.outputs.size(); ++k) {
+      if (!one.outputs[k].is_leaf) one.call->HookOutput(one.outputs[k], one.output_positions[k]);
+    }
+    if (one.inputs.empty()) continue;
     std::vector<InputEdge> edges;
     TapWalk().FindEdges(one.outputs, one.since, one.inputs, &edges);
-    one.call->HookInputs(edges, one.positions);  // of one tensor given twice the first place has the gradient
+    one.call->HookInputs(edges, one.input_positions);  // of one tensor given twice the first place has the gradient
   }
+}
+
+void ModuleTaps::PassBegins() {
+  if (open_calls_.empty()) return;
+  surprise_ |= std::any_of(open_calls_.begin(), open_calls_.end(), [](const auto& one) { return !one.outputs_hooked; });
+  at_once_ = true;
+  HookOpenCalls();
 }
 
 TapGradient ModuleTaps::Read(PyObject* gradient) {

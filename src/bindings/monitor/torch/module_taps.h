@@ -24,7 +24,11 @@ struct TapSite {
   bool forward = true, backward = true;
   int64_t group = -1;  // in the order of first calls
   int64_t forwards = 0, backwards = 0;
-  std::vector<uint64_t> open;                      // sequence numbers of the calls that have begun
+  struct Open {
+    uint64_t since;  // the number of the next node of the graph
+    int64_t depth;
+  };
+  std::vector<Open> open;                          // the calls that have begun
   std::vector<std::pair<uint64_t, uint32_t>> few;  // row -> series, of the first: these are most of what is asked for
   std::unordered_map<uint64_t, uint32_t> numbers;  // row -> series, of all others
   std::unordered_map<uint64_t, int64_t> seen;      // row -> how often in this step
@@ -55,11 +59,14 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   void Finish();
   /// The optimizer has stepped: calls count from 0 again.
   void NextStep();
+  /// A backward pass began within the forward of a module for the first time when hooks had long been put off: of the
+  /// step so far gradients may be missing. Tells it once.
+  bool TakeSurprise() { return std::exchange(surprise_, false); }
   /// Lets go of what it calls.
   void Remove();
 
   void Begun(std::shared_ptr<TapCall> call) override { unfinished_.push_back(std::move(call)); }
-  void HookInputs() override;
+  void PassBegins() override;
   TapGradient Read(PyObject* gradient) override;
   TensorReading ReadMemory(const TensorView& sum) override;
   void TakeGradients(TapSite* site, const std::vector<TapGradient>& inputs,
@@ -78,13 +85,15 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
     int64_t place, turn;
     std::optional<TensorReading> reading;  // empty: the row has no values
   };
-  /// A call whose inputs have no hooks yet.
+  /// A call that is to be hooked, when the outermost module ends.
   struct OpenCall {
     std::shared_ptr<TapCall> call;
     uint64_t since;
     std::vector<GradEdge> outputs, inputs;
-    std::vector<size_t> positions;  // of the inputs
+    std::vector<size_t> output_positions, input_positions;
+    bool outputs_hooked;
   };
+  void HookOpenCalls();
   /// What cannot be read here.
   struct Unread {
     std::vector<uint32_t> numbers;
@@ -105,6 +114,12 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   std::vector<OpenCall> open_calls_;
   int64_t groups_ = 0;
   int64_t depth_ = 0;  // of watched modules that run
+  // Some models differentiate within a forward, before the outermost module has ended: theirs are hooked at once. That
+  // shows in the first forwards, in which all are; later one of several is, to notice it.
+  bool at_once_ = false, surprise_ = false;
+  int64_t forwards_ = 0;  // of outermost modules
+  TapSite* outermost_ = nullptr;
+  int64_t calls_ = 0;
 };
 
 /// Callables for register_forward_pre_hook() and register_forward_hook(), both with kwargs. New references; null with

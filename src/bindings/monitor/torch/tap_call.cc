@@ -98,7 +98,7 @@ void TapCall::HookOutput(const GradEdge& edge, size_t position) {
 
 void TapCall::OutputGradient(size_t position, PyObject* gradient) {
   if (done_ || !taps_->armed) return;
-  taps_->HookInputs();  // within the forward of a module
+  taps_->PassBegins();
   outputs_[position] = taps_->Read(gradient);
   if (!std::exchange(begun_, true)) taps_->Begun(shared_from_this());
   if (wanted_ > 0) --wanted_;

@@ -30,8 +30,8 @@ class TapOwner {
   virtual ~TapOwner() = default;
   /// The gradients of a call have begun to come, are all there, and are to be waited for no more.
   virtual void Begun(std::shared_ptr<TapCall> call) = 0;
-  /// Hooks what calls so far have as inputs, where that was put off.
-  virtual void HookInputs() = 0;
+  /// A gradient has come: what is not hooked yet is hooked now.
+  virtual void PassBegins() = 0;
   virtual TapGradient Read(PyObject* gradient) = 0;
   virtual TensorReading ReadMemory(const TensorView& sum) = 0;
   virtual void TakeGradients(TapSite* site, const std::vector<TapGradient>& inputs,
