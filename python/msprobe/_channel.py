@@ -21,6 +21,14 @@ def finite(value):
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def text_of(value):
+    """A line of JSON; infinities and NaN, which are rare, as text."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError:
+        return json.dumps(finite(value))
+
+
 def leave(blobs, part):
     """Writes bytes into a part of the memory of both. The number of bytes, None where there is no room."""
     pieces = []
@@ -58,7 +66,7 @@ def channel():
         shared = leave(blobs, part) if part is not None and blobs else None
         if shared:
             value, blobs = {**value, "shared": shared}, ()
-        stream.write(json.dumps(finite(value)).encode() + b"\n")
+        stream.write(text_of(value).encode() + b"\n")
         for blob in blobs:
             stream.write(memoryview(blob))
         stream.flush()
