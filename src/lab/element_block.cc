@@ -35,8 +35,8 @@ constexpr int64_t kSign = std::numeric_limits<int64_t>::min(), kPower = int64_t{
     const Bits zero = size == 0.0;
     plain &= (ours_size <= ruler.high) & (size <= ruler.high) & ((size >= ruler.smallest) | zero);
     const Doubles least = Doubles{} + ruler.smallest;
-    const auto above = reinterpret_cast<Doubles>((reinterpret_cast<Bits>(size) & ~zero) |
-                                                 (reinterpret_cast<Bits>(least) & zero));
+    const auto above =
+        reinterpret_cast<Doubles>((reinterpret_cast<Bits>(size) & ~zero) | (reinterpret_cast<Bits>(least) & zero));
     const Bits power = reinterpret_cast<Bits>(above) & kPower;
     const auto scale = reinterpret_cast<Doubles>(inverse - power);
     const Doubles errors = apart * scale;

@@ -150,8 +150,8 @@ class Elements {
       found->atol = std::max(found->atol, apart - format_.eps * size);
     }
     // Powers are shifted above 0, so that dividing rounds down.
-    ++bins_[size > 0 ? static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers
-                     : ElementBlock::kZeroBin][ClassOf(error)];
+    ++bins_[size > 0 ? static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers : ElementBlock::kZeroBin]
+           [ClassOf(error)];
     if (item_.ulps < 0) return;
     const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
     found->TakeError(error, limit);

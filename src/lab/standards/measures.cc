@@ -4,6 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+
+#include "lab/standards/plain_pass.h"
 
 namespace msprobe {
 namespace {
@@ -33,52 +36,12 @@ double LargestOf(const ResultValues& values) {
   return std::numeric_limits<double>::max();
 }
 
-/// numpy's sum: eight partial sums of up to 128 values, halves of what is longer.
-template <typename Round>
-double PairwiseSum(const double* v, size_t n, const Round& round) {
-  const auto add = [&round](double a, double b) { return round(a + b); };
-  if (n < 8) {
-    double sum = 0;
-    for (size_t i = 0; i < n; ++i) sum = add(sum, v[i]);
-    return sum;
-  }
-  if (n > 128) {
-    size_t half = n / 2;
-    half -= half % 8;
-    return add(PairwiseSum(v, half, round), PairwiseSum(v + half, n - half, round));
-  }
-  std::array<double, 8> r;
-  std::copy_n(v, 8, r.begin());
-  size_t i = 8;
-  for (; i + 8 <= n; i += 8) {
-    for (size_t j = 0; j < 8; ++j) r[j] = add(r[j], v[i + j]);
-  }
-  double sum = add(add(add(r[0], r[1]), add(r[2], r[3])), add(add(r[4], r[5]), add(r[6], r[7])));
-  for (; i < n; ++i) sum = add(sum, v[i]);
-  return sum;
+/// np.sum and np.mean of this width: halves are summed up in float32.
+double SumOf(const double* values, size_t count, Width width) {
+  return WithRounding(std::max(width, Width::kSingle), [&](auto round) { return PairwiseSum(values, count, round); });
 }
-
-/// The largest magnitude; NaN if one of them is NaN, 0 without values.
-double LargestOf(const double* values, size_t count) {
-  constexpr size_t kLanes = 8;
-  std::array<double, kLanes> largest{};
-  uint64_t without = 0;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const double size = std::fabs(values[i + lane]);
-      largest[lane] = size > largest[lane] ? size : largest[lane];
-      without += size != size;
-    }
-  }
-  double out = 0;
-  for (; i < count; ++i) {
-    const double size = std::fabs(values[i]);
-    out = size > out ? size : out;
-    without += size != size;
-  }
-  for (const double size : largest) out = std::max(out, size);
-  return without > 0 ? std::numeric_limits<double>::quiet_NaN() : out;
+double MeanOf(double sum, size_t count, Width width) {
+  return RoundTo(width, RoundTo(std::max(width, Width::kSingle), sum / static_cast<double>(count)));
 }
 
 LabFigure Share(uint64_t bad, uint64_t of) {
@@ -101,6 +64,10 @@ class Thresholds {
   double small_;
 };
 
+LabFigure BalanceOf(int64_t larger, int64_t smaller, size_t of) {
+  return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(of));
+}
+
 LabFigure BalanceOf(const ResultErrors& e) {
   int64_t larger = 0, smaller = 0;
   WithRounding(e.pair().device.width(), [&](auto round) {
@@ -110,84 +77,47 @@ LabFigure BalanceOf(const ResultErrors& e) {
       smaller += apart < 0;
     }
   });
-  return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(e.size()));
+  return BalanceOf(larger, smaller, e.size());
 }
 
-/// What MeasureBenchmark finds in the elements.
-class BenchmarkSums {
- public:
-  BenchmarkSums(const ResultErrors& e, const StandardLimits& limits)
-      : e_(e),
-        small_value_(RoundTo(e.pair().bench.width(), limits.small_value)),
-        small_error_(RoundTo(e.width(), limits.small_value_benchmark)) {
-    squares_.reserve(e.size()), relative_.reserve(e.size());
-    for (size_t begin = 0; begin < e.size(); begin += kBlock) {
-      const size_t end = std::min(begin + kBlock, e.size());
-      if (IsPlain(begin, end)) {
-        AddPlain(begin, end);
-      } else {
-        for (size_t i = begin; i < end; ++i) Add(i);
-      }
+/// sqrt(mean of squares), those of `masked` elements of `of` are 0.
+LabFigure RmseOf(double mean, uint64_t masked, size_t of) {
+  const auto n = static_cast<double>(of);
+  return LabFigure::Double(std::sqrt(mean * (n / (n - static_cast<double>(masked) + 0.0001) + 0.0001)));
+}
+
+void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
+  const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
+  const Thresholds thresholds(e, limits.small_value);
+  const double small_error = RoundTo(e.width(), limits.small_value_benchmark);
+  uint64_t small = 0, small_bad = 0, masked = 0, kept = 0;
+  std::vector<double> squares(e.size()), relative(e.size());
+  double largest = -1;
+  bool not_a_number = false;
+  WithRounding(e.width(), [&](auto round) {
+    const double *const absolutes = e.absolute().data(), *const relatives = e.relative().data();
+    for (size_t i = 0; i < e.size(); ++i) {
+      const bool is_small = thresholds.Small(i), counts = e.Finite(i) && !is_small;
+      const double absolute = absolutes[i], share = relatives[i];
+      small += is_small;
+      small_bad += is_small && absolute > small_error;
+      masked += !counts;
+      squares[i] = counts ? round(absolute * absolute) : 0;
+      relative[kept] = share;
+      kept += counts && share >= 0;
+      largest = counts && share > largest ? share : largest;
+      not_a_number |= counts && std::isnan(share);
     }
-  }
-
-  void Write(FigureRow* row) {
-    if (not_a_number_) largest_ = NAN;
-    const double n = static_cast<double>(e_.size());
-    const double mean = NumpyMean(squares_, e_.width()) * (n / (n - static_cast<double>(masked_) + 0.0001) + 0.0001);
-    (*row)[Measure::kSmallValue] = Share(small_bad_, small_);
-    (*row)[Measure::kRmse] = LabFigure::Double(std::sqrt(mean));
-    (*row)[Measure::kBalance] = BalanceOf(e_);
-    (*row)[Measure::kMaxRelative] = largest_ >= 0 ? LabFigure::Of(largest_, e_.width()) : LabFigure::Whole(0);
-    (*row)[Measure::kMeanRelative] =
-        relative_.empty() ? LabFigure::Whole(0) : LabFigure::Of(NumpyMean(relative_, e_.width()), e_.width());
-  }
-
- private:
-  static constexpr size_t kBlock = 256;
-
-  /// All are finite and none is small, as nearly all are.
-  bool IsPlain(size_t begin, size_t end) const {
-    const double largest = std::numeric_limits<double>::max();
-    uint64_t other = 0;
-    for (size_t i = begin; i < end; ++i) {
-      const double size = std::fabs(e_.Bench(i));
-      other += !(size > small_value_) + !(std::fabs(e_.Device(i)) <= largest) +
-               !(std::fabs(e_.BenchAsDevice(i)) <= largest) + !(e_.relative()[i] >= 0);
-    }
-    return other == 0;
-  }
-
-  void AddPlain(size_t begin, size_t end) {
-    const double *const absolutes = e_.absolute().data(), *const relatives = e_.relative().data();
-    relative_.insert(relative_.end(), relatives + begin, relatives + end);
-    std::array<double, kBlock> squares;
-    WithRounding(e_.width(), [&](auto round) {
-      for (size_t i = begin; i < end; ++i) squares[i - begin] = round(absolutes[i] * absolutes[i]);
-    });
-    squares_.insert(squares_.end(), squares.begin(), squares.begin() + static_cast<ptrdiff_t>(end - begin));
-    largest_ = std::max(largest_, LargestOf(relatives + begin, end - begin));
-  }
-
-  void Add(size_t i) {
-    const bool is_small = e_.Finite(i) && std::fabs(e_.Bench(i)) <= small_value_, counts = e_.Finite(i) && !is_small;
-    const double absolute = e_.absolute()[i], share = e_.relative()[i];
-    small_ += is_small;
-    small_bad_ += is_small && absolute > small_error_;
-    masked_ += !counts;
-    squares_.push_back(counts ? RoundTo(e_.width(), absolute * absolute) : 0);
-    if (counts && share >= 0) relative_.push_back(share);
-    largest_ = counts && share > largest_ ? share : largest_;
-    not_a_number_ |= counts && std::isnan(share);
-  }
-
-  const ResultErrors& e_;
-  double small_value_, small_error_;
-  uint64_t small_ = 0, small_bad_ = 0, masked_ = 0;
-  std::vector<double> squares_, relative_;
-  double largest_ = -1;
-  bool not_a_number_ = false;
-};
+  });
+  relative.resize(kept);
+  if (not_a_number) largest = NAN;
+  (*row)[Measure::kSmallValue] = Share(small_bad, small);
+  (*row)[Measure::kRmse] = RmseOf(NumpyMean(squares, e.width()), masked, e.size());
+  (*row)[Measure::kBalance] = BalanceOf(e);
+  (*row)[Measure::kMaxRelative] = largest >= 0 ? LabFigure::Of(largest, e.width()) : LabFigure::Whole(0);
+  (*row)[Measure::kMeanRelative] =
+      relative.empty() ? LabFigure::Whole(0) : LabFigure::Of(NumpyMean(relative, e.width()), e.width());
+}
 
 /// Elements that are not finite on both sides and are no limits of the type, either.
 LabFigure InfNanRate(const ResultErrors& e, double bound) {
@@ -300,44 +230,68 @@ void MeasureUlps(const ResultErrors& e, FigureRow* row) {
 
 }  // namespace
 
-double LargestMagnitude(const std::vector<double>& values) { return LargestOf(values.data(), values.size()); }
+double LargestMagnitude(const std::vector<double>& values) {
+  // Without their signs, the bits of numbers are ordered as these are, and NaN is above infinity.
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  uint64_t largest = 0;
+  for (const double v : values) largest = std::max(largest, std::bit_cast<uint64_t>(v) & ~kSign);
+  return std::bit_cast<double>(largest);
+}
 
 double NumpyMean(const std::vector<double>& values, Width width) {
-  const Width inside = std::max(width, Width::kSingle);  // halves are summed up in float32
-  const double sum = WithRounding(inside, [&](auto round) { return PairwiseSum(values.data(), values.size(), round); });
-  return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
+  return MeanOf(SumOf(values.data(), values.size(), width), values.size(), width);
 }
 
 ResultErrors::ResultErrors(const ResultPair& pair)
-    : pair_(pair), width_(std::max(pair.device.width(), pair.bench.width())), epsilon_(EpsilonOf(pair)) {
+    : pair_(pair), width_(std::max(pair.device.width(), pair.bench.width())) {
   const size_t n = pair.device.values.size();
+  const Width bench = pair.bench.width(), device = pair.device.width();
+  const double epsilon = EpsilonOf(pair);
+  absolute_.resize(n), relative_.resize(n), rounded_.resize(n), magnitude_.resize(n), finite_.resize(n);
   const double *const ours = pair.device.values.data(), *const theirs = pair.bench.values.data();
-  const double epsilon = epsilon_;
-  absolute_.reserve(n), relative_.reserve(n);
-  rounded_ = pair.bench.values;
-  WithRounding(pair.device.width(), [&](auto round) {
-    for (double& v : rounded_) v = round(v);
+  WithRounding(device, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) rounded_[i] = round(theirs[i]);
   });
-  // Some at a time, which stay near.
-  std::array<double, 256> absolute, relative;
-  for (size_t begin = 0; begin < n; begin += absolute.size()) {
-    const size_t count = std::min(absolute.size(), n - begin);
-    WithRounding(pair.bench.width(), [&](auto round) {
-      for (size_t i = 0; i < count; ++i) relative[i] = round(std::fabs(theirs[begin + i]) + epsilon);
-    });
-    WithRounding(width_, [&](auto round) {
-      for (size_t i = 0; i < count; ++i) absolute[i] = std::fabs(round(ours[begin + i] - theirs[begin + i]));
-      for (size_t i = 0; i < count; ++i) relative[i] = round(absolute[i] / relative[i]);
-    });
-    absolute_.insert(absolute_.end(), absolute.begin(), absolute.begin() + count);
-    relative_.insert(relative_.end(), relative.begin(), relative.begin() + count);
-  }
+  for (size_t i = 0; i < n; ++i) finite_[i] = std::isfinite(ours[i]) && std::isfinite(rounded_[i]);
+  WithRounding(bench, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) magnitude_[i] = round(std::fabs(theirs[i]) + epsilon);
+  });
+  WithRounding(width_, [&](auto round) {
+    for (size_t i = 0; i < n; ++i) absolute_[i] = std::fabs(round(ours[i] - theirs[i]));
+    for (size_t i = 0; i < n; ++i) relative_[i] = round(absolute_[i] / magnitude_[i]);
+  });
+}
+
+bool MeasureBenchmarkAtOnce(const ResultPair& pair, FigureRow* row, LargestValues* largest) {
+  if (pair.device.width() != Width::kSingle) return false;
+  const size_t n = pair.device.values.size();
+  const Width width = pair.bench.width();
+  const StandardLimits& limits = LimitsOf(pair.device.dtype);
+  const PlainInput in{pair.device.values.data(),
+                      pair.bench.values.data(),
+                      n,
+                      width,
+                      RoundTo(width, limits.small_value),
+                      RoundTo(width, limits.small_value_benchmark),
+                      EpsilonOf(pair)};
+  PlainFigures found;
+  const auto relative = std::make_unique_for_overwrite<double[]>(n);
+  if (!MeasurePlain(in, &found, relative.get())) return false;
+  const size_t kept = n - found.small;
+  (*row)[Measure::kSmallValue] = Share(found.small_bad, found.small);
+  (*row)[Measure::kRmse] = RmseOf(MeanOf(found.squares, n, width), found.small, n);
+  (*row)[Measure::kBalance] = BalanceOf(found.larger, found.smaller, n);
+  (*row)[Measure::kMaxRelative] = kept > 0 ? LabFigure::Of(found.largest_relative, width) : LabFigure::Whole(0);
+  (*row)[Measure::kMeanRelative] =
+      kept > 0 ? LabFigure::Of(MeanOf(SumOf(relative.get(), kept, width), kept, width), width) : LabFigure::Whole(0);
+  *largest = {found.largest_device, found.largest_bench, found.largest_absolute};
+  return true;
 }
 
 void MeasureByStandard(Standard standard, const ResultErrors& e, FigureRow* row) {
   const StandardLimits& limits = LimitsOf(e.pair().device.dtype);
   switch (standard) {
-    case Standard::kBenchmark: return BenchmarkSums(e, limits).Write(row);
+    case Standard::kBenchmark: return MeasureBenchmark(e, row);
     case Standard::kUlp: return MeasureUlps(e, row);
     case Standard::kAbsolute:
       return MeasureLimits(e, limits.small_value, limits.relative, limits.small_value_absolute, row, limits.relative);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -69,20 +68,29 @@ class ResultErrors {
   Width width() const { return width_; }
   const std::vector<double>& absolute() const { return absolute_; }
   const std::vector<double>& relative() const { return relative_; }
-  bool Finite(size_t i) const { return std::isfinite(Device(i)) && std::isfinite(rounded_[i]); }
+  bool Finite(size_t i) const { return finite_[i]; }
   double Bench(size_t i) const { return pair_.bench.values[i]; }
   double Device(size_t i) const { return pair_.device.values[i]; }
   /// Of the device's type.
   double BenchAsDevice(size_t i) const { return rounded_[i]; }
   /// |bench| with the type's epsilon.
-  double Magnitude(size_t i) const { return RoundTo(pair_.bench.width(), std::fabs(Bench(i)) + epsilon_); }
+  double Magnitude(size_t i) const { return magnitude_[i]; }
 
  private:
   const ResultPair& pair_;
   Width width_;
-  double epsilon_;
-  std::vector<double> absolute_, relative_, rounded_;
+  std::vector<double> absolute_, relative_, rounded_, magnitude_;
+  std::vector<char> finite_;
 };
+
+/// Magnitudes; NaN if one of them is NaN.
+struct LargestValues {
+  double device, bench, absolute;  // absolute: of the errors
+};
+
+/// Fills the columns of kBenchmark without ResultErrors. False, and nothing filled, where elements are not finite or
+/// the device has float16.
+bool MeasureBenchmarkAtOnce(const ResultPair& pair, FigureRow* row, LargestValues* largest);
 
 /// Fills the columns of a standard. kBinary of floating results, too.
 void MeasureByStandard(Standard standard, const ResultErrors& errors, FigureRow* row);
