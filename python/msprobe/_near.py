@@ -66,7 +66,7 @@ class Near:
             if torch.sub(self._apart, self._size, alpha=ulps / 2).amax().item() <= 0:
                 return True
             return torch.sub(self._apart, self._rounded_down(), alpha=ulps).amax().item() <= 0
-        room = torch.add(bound.distance, self._rounded_down(), alpha=ulps).sub_(self._apart)
+        room = (self._rounded_down() * ulps).add_(bound.distance).sub_(self._apart)
         least = room.amin().item()
         return not (room < 0).any() if math.isnan(least) else least >= 0
 
