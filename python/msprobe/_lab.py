@@ -407,6 +407,7 @@ def main():
         say({"error": f"{sys.executable} has no torch, with which ops are called again"})
         return
     global torch
+    _calls.keep_freed_memory()
     torch = _calls.import_torch()
     _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
     _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = _choices.torch = _near.torch = torch

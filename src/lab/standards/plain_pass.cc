@@ -129,6 +129,28 @@ class PlainPass {
   PlainPart part_;
 };
 
+/// Products some at a time; only the sums wait for each other.
+[[gnu::always_inline]] inline CosineSums Cosine(const double* device, const double* bench, size_t count,
+                                                double device_size, double bench_size) {
+  CosineSums out;
+  std::array<double, kMostAtOnce> product, ours, theirs;
+  for (size_t begin = 0; begin < count; begin += kMostAtOnce) {
+    const size_t some = std::min(kMostAtOnce, count - begin);
+    for (size_t i = 0; i < some; ++i) {
+      const double x = device[begin + i] / device_size, y = bench[begin + i] / bench_size;
+      product[i] = x * y, ours[i] = x * x, theirs[i] = y * y;
+    }
+    for (size_t i = 0; i < some; ++i) out.product += product[i], out.device += ours[i], out.bench += theirs[i];
+  }
+  return out;
+}
+#if MSPROBE_X86
+__attribute__((target("avx2"))) CosineSums CosineByAvx2(const double* device, const double* bench, size_t count,
+                                                        double device_size, double bench_size) {
+  return Cosine(device, bench, count, device_size, bench_size);
+}
+#endif
+
 bool Measure(const PlainInput& in, PartFunction single, PartFunction wide, PlainFigures* out, double* relative) {
   PlainPass pass(in, in.width == Width::kDouble ? wide : single, out, relative);
   return WithRounding(in.width, [&](auto round) { return pass.Add(0, in.count, round, &out->squares); });
@@ -142,6 +164,15 @@ bool MeasurePlain(const PlainInput& in, PlainFigures* out, double* relative) {
   if (avx2) return Measure(in, MeasureByAvx2<true>, MeasureByAvx2<false>, out, relative);
 #endif
   return MeasurePlainly(in, out, relative);
+}
+
+CosineSums SumsOfCosine(const double* device, const double* bench, size_t count, double device_size,
+                        double bench_size) {
+#if MSPROBE_X86
+  static const bool avx2 = isa::HasAvx2();
+  if (avx2) return CosineByAvx2(device, bench, count, device_size, bench_size);
+#endif
+  return Cosine(device, bench, count, device_size, bench_size);
 }
 
 bool MeasurePlainly(const PlainInput& in, PlainFigures* out, double* relative) {

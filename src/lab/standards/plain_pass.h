@@ -32,6 +32,12 @@ bool MeasurePlain(const PlainInput& in, PlainFigures* out, double* relative);
 /// The same without the instructions that only some machines have.
 bool MeasurePlainly(const PlainInput& in, PlainFigures* out, double* relative);
 
+/// Sums over x = device / device_size and y = bench / bench_size, in the order of the elements.
+struct CosineSums {
+  double product = 0, device = 0, bench = 0;  // of x * y, x * x and y * y
+};
+CosineSums SumsOfCosine(const double* device, const double* bench, size_t count, double device_size, double bench_size);
+
 /// numpy's sum: eight partial sums of up to kMostAtOnce values, halves of what is longer.
 inline constexpr size_t kMostAtOnce = 128;
 inline size_t HalfOfSum(size_t n) { return n / 2 - n / 2 % 8; }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "lab/standards/plain_pass.h"
 
 namespace msprobe {
 namespace {
@@ -33,14 +34,8 @@ bool CheckCosine(const ResultPair& pair, const LargestValues& largest, StandardR
                                                   : "all elements of the bench are zero";
     return a_max <= zero && b_max <= zero;
   }
-  double dot = 0, aa = 0, bb = 0;
-  std::array<double, 256> x, y;  // several quotients at a time; the sums are in their order
-  for (size_t begin = 0; begin < a.size(); begin += x.size()) {
-    const size_t count = std::min(x.size(), a.size() - begin);
-    for (size_t i = 0; i < count; ++i) x[i] = a[begin + i] / a_max, y[i] = b[begin + i] / b_max;
-    for (size_t i = 0; i < count; ++i) dot += x[i] * y[i], aa += x[i] * x[i], bb += y[i] * y[i];
-  }
-  const double cosine = dot / (std::sqrt(aa) * std::sqrt(bb));
+  const CosineSums sums = SumsOfCosine(a.data(), b.data(), a.size(), a_max, b_max);
+  const double cosine = sums.product / (std::sqrt(sums.device) * std::sqrt(sums.bench));
   cell = LabFigure::Double(std::isnan(cosine) ? cosine : std::clamp(cosine, -1.0, 1.0));
   if (std::isnan(cosine)) {
     out->message = "NaN or infinite elements have no direction";
