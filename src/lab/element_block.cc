@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "lab/element_bound.h"
 #include "tensor/kernels/isa.h"
 
 namespace msprobe {

@@ -8,6 +8,9 @@
 
 namespace msprobe {
 
+/// Upper ends of the classes of errors, in ulp; the last class is open.
+inline constexpr std::array<double, 6> kUlpClasses = {0.5, 1, 2, 4, 16, 256};
+
 /// What all elements of a result have in common.
 struct ElementRuler {
   int digits;             // of the format of the device
@@ -28,7 +31,8 @@ struct ElementExtremes {
 
 struct ElementBlock {
   static constexpr size_t kSize = 128;
-  /// The errors of an element go into bin ((exponent of the truth as float64 has it) + kShift) / 4, those of zeros into the one behind.
+  /// The errors of an element go into bin ((exponent of the truth as float64 has it) + kShift) / 4, those of zeros into
+  /// the one behind.
   static constexpr size_t kShift = 57, kZeroBin = (2047 + kShift) / 4 + 1, kClasses = 8;
 
   std::array<double, kSize> errors, limits;  // in ulp; limits without any bound mean nothing
