@@ -4,6 +4,7 @@ Nothing of the dump is executed: functions come from an allow-list of torch, ten
 torch.load(weights_only=True).
 """
 
+import ctypes
 import functools
 import gc
 import importlib
@@ -18,6 +19,7 @@ from _replay import Call, Functions, Refused, load, natural, tensors_in, widen
 torch = None  # set by the process
 
 MOST_BYTES = 1 << 31  # of a tensor in float64
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 # The classes that a target may have are not between its smallest and largest number when one of them is "ignored".
 IGNORED_CLASS = ("cross_entropy", "nll_loss")
 TYPES = dict(
@@ -40,6 +42,14 @@ def import_torch():
             gc.enable()
     gc.freeze()
     return module
+
+
+def keep_freed_memory():
+    """Results of one call after the other come and go: their memory is not given back and fetched again each time."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        for option, size in ((M_MMAP_THRESHOLD, 32 << 20), (M_TRIM_THRESHOLD, 256 << 20)):
+            libc.mallopt(option, size)
 
 
 def read_bytes(path, offset, dtype, shape):

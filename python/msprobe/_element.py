@@ -107,7 +107,7 @@ class Bound:
 def distance_of(a, b):
     """|a - b| of two results of a pass, complex ones part by part as they go out."""
     a, b = (torch.view_as_real(t.resolve_conj()) if t.is_complex() else t for t in (a, b))
-    return (a.detach() - b.detach()).abs()
+    return (a.detach() - b.detach()).abs_()
 
 
 class ElementBounds:
@@ -140,7 +140,7 @@ class ElementBounds:
         for bound in self._backward(place, ours, truth) if side == "backward" else self._forward(place, ours, truth):
             if bound is not None and bound.rule in ("condition", "saved", "terms", "spread"):
                 # Terms below the normal numbers lose digits, or are flushed to 0.
-                bound.distance = bound.distance + torch.finfo(ours.dtype).smallest_normal * bound.count
+                bound.distance = bound.distance.add_(torch.finfo(ours.dtype).smallest_normal * bound.count)
             yield bound
 
     def least(self, side, ours):
@@ -282,7 +282,7 @@ class ElementBounds:
         a, b = self._at(passed, which, place), self._at(self._truth, which, place)
         if a is None or b is None or a.shape != b.shape or not is_wide(b):
             return None
-        return distance_of(a, b).nan_to_num(nan=0.0)
+        return distance_of(a, b).nan_to_num_(nan=0.0)
 
     def _moved(self, which, place, unit):
         """The largest change when the inputs move by one rounding, up or down each; yields it as it grows, in the end None if it is not known."""
@@ -406,7 +406,7 @@ class ElementBounds:
         size = self._at(self._pass(("size", inputs), size_of), which, place)
         if size is None or size.shape != truth.shape:
             return None
-        size = size.detach().abs().nan_to_num(nan=0.0, posinf=0.0)
+        size = size.detach().abs().nan_to_num_(nan=0.0, posinf=0.0)
         count = terms(self._call, ours, which == 1)
         if ours.is_complex():
             size = 2 * size.unsqueeze(-1).expand(*size.shape, 2)

@@ -25,11 +25,13 @@ import _collectives
 import _draws
 import _element
 import _extended
+import _near
 import _recorded
 import _replay
 import _steps
 from _calls import MOST_BYTES, LabCall, LabFunctions, Pass, dtype_of, parts_of, shake
 from _channel import channel, leave_at_once
+from _near import near_of
 from _replay import (
     REFUSALS,
     Jitter,
@@ -161,7 +163,7 @@ class Distances:
 
     def _judge(self, answer, item, side, place, ours, truth, low):
         least = self._bounds.least(side, ours) if self._bounds else None
-        near = self._near(ours, truth, low, side == "backward")
+        near = near_of(self._call, ours, truth, low, self._unit, self._kind, side == "backward")
         if near and (least is None or near.holds(least)):
             self._settle(answer, item, near, least)
             return
@@ -190,24 +192,6 @@ class Distances:
         item["error"], item["limit"] = near.error, near.limit
         if bound is not None:
             attach(answer, item, bound)
-
-    def _near(self, ours, truth, low, backward):
-        """The distances of a result of plain numbers that is within the least that rounding explains of a whole one; else None."""
-        if not ours.is_floating_point():
-            return None
-        info = torch.finfo(ours.dtype)
-        apart, size = ours.to(torch.float64, copy=True).sub_(truth), truth.abs()
-        apart = (apart if low is None else apart.sub_(low)).abs_()
-        furthest, largest = apart.max().item(), size.max().item()
-        if not (math.isfinite(furthest) and largest < 0.9 * info.max):
-            return None
-        smallest = info.smallest_normal
-        error = max(
-            furthest / max(largest, smallest),
-            norm_of(apart) / max(norm_of(size), smallest * math.sqrt(size.numel())),
-        )
-        limit = limit_of(self._call, ours, 0.0, self._unit, self._kind, backward)
-        return Near(apart, size, info, error, limit) if error <= limit else None
 
     def _moved(self, side, place, truth):
         """How far one rounding of the inputs moves a result, relatively."""
@@ -271,41 +255,6 @@ class Distances:
         terms_size = max(given, default=0.0) * max(results, default=0.0) / max(size, info.smallest_normal)
         left = max(truth.abs().max().item(), info.smallest_normal)
         return _replay.TAIL * info.eps * math.sqrt(terms(self._call, ours, True)) * terms_size / left
-
-
-def norm_of(tensor):
-    """The L2 norm; for large tensors in half of the time that torch's own takes."""
-    flat = tensor.reshape(-1)
-    return math.sqrt(torch.dot(flat, flat).item())
-
-
-class Near:
-    """How far the elements of a result are from the truth, all of them finite, and the whole in ulp."""
-
-    def __init__(self, apart, size, info, error, limit):
-        self._apart, self._size, self._info = apart, size, info
-        self.error, self.limit = error / info.eps, limit / info.eps
-
-    def holds(self, bound):
-        """Whether every element is within its bound."""
-        # A unit in the last place is more than half an eps of the value.
-        share = bound.ulps * self._info.eps / 2
-        if bound.distance is None:
-            room = -torch.sub(self._apart, self._size, alpha=share).max().item()
-        else:
-            room = (self._size * share).add_(bound.distance).sub_(self._apart).min().item()
-        if room >= 0:
-            return True
-        self._size.clamp_(min=self._info.smallest_normal)  # which makes no bound smaller
-        limit = self._size * share
-        if bound.distance is not None:
-            limit += bound.distance
-        over = self._apart > limit
-        if not over.any():
-            return True
-        ulp = torch.exp2(torch.floor(torch.log2(self._size[over]))) * self._info.eps
-        more = 0.0 if bound.distance is None else torch.broadcast_to(bound.distance, over.shape)[over]
-        return not (self._apart[over] > bound.ulps * ulp + more).any()
 
 
 def wide_and_far(item, bound, ours, truth, low):
@@ -458,9 +407,10 @@ def main():
         say({"error": f"{sys.executable} has no torch, with which ops are called again"})
         return
     global torch
+    _calls.keep_freed_memory()
     torch = _calls.import_torch()
     _replay.torch = _calls.torch = _element.torch = _draws.torch = torch
-    _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = _choices.torch = torch
+    _recorded.torch = _steps.torch = _extended.torch = _collectives.torch = _choices.torch = _near.torch = torch
     try:
         device = pick(sys.argv[1])
         torch.zeros(1, device=device)

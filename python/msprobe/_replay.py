@@ -8,6 +8,7 @@ First a line goes out, {"torch": version} or {"error": text}. Then for each op a
 torch.load(weights_only=True).
 """
 
+import functools
 import importlib.util
 import json
 import math
@@ -154,6 +155,16 @@ class Call:
         if spec["owner"] == "tensor" and self.name in CASTS:
             self._refuse_choice()
             self.function = functions.find("tensor", "double")
+
+    @functools.cached_property
+    def extents(self):
+        """Of what goes in: the most elements, the longest dimension, the most elements beside a last dimension."""
+        inputs = [t for t in (*self.tensors.values(), *self.gradients.values()) if t.is_floating_point()]
+        return (
+            max((t.numel() for t in inputs), default=1),
+            max((size for t in inputs for size in t.shape), default=1),
+            max((t.numel() / t.shape[-1] for t in inputs if t.dim() and t.shape[-1]), default=1),
+        )
 
     def _refuse_choice(self):
         """A cast of integers is exact, whatever its target."""
@@ -366,11 +377,8 @@ class Jitter:
 
 def terms(call, output, backward):
     """Estimates how many terms a sum in this call can have."""
-    inputs = [t for t in (*call.tensors.values(), *call.gradients.values()) if t.is_floating_point()]
-    largest = max((t.numel() for t in inputs), default=1)
-    longest = max((size for t in (*inputs, output) for size in t.shape), default=1)
-    last = max((t.numel() / t.shape[-1] for t in inputs if t.dim() and t.shape[-1]), default=1) if backward else 1
-    return max(1.0, longest, largest / max(output.numel(), 1), last)
+    largest, longest, last = call.extents
+    return max(1.0, longest, *output.shape, largest / max(output.numel(), 1), last if backward else 1)
 
 
 def limit_of(call, output, moved, unit_in, kind, backward):

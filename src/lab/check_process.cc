@@ -20,7 +20,7 @@ ProgramModules CallModules() {
   return {{"_channel", ChannelProgram()}, {"_replay", ReplayProgram()},     {"_calls", CallsProgram()},
           {"_element", ElementProgram()}, {"_steps", StepsProgram()},       {"_extended", ExtendedProgram()},
           {"_draws", DrawsProgram()},     {"_recorded", RecordedProgram()}, {"_collectives", CollectivesProgram()},
-          {"_choices", ChoicesProgram()}};
+          {"_choices", ChoicesProgram()}, {"_near", NearProgram()}};
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lab/check_process.h"
+#include "lab/element_block.h"
 #include "lab/result_values.h"
 
 namespace msprobe {
@@ -56,6 +57,7 @@ class Elements {
         smallest_(std::ldexp(1.0, format_.lowest)),
         pairs_(IsComplex(dtype)),
         out_(out) {
+    blocks_ = !pairs_ && item.low.empty() && RealTypeOf(dtype) != DType::kFloat64;
     ours_ = NumbersAt(item.ours, dtype);
     truth_ = NumbersAt(item.truth, DType::kFloat64);
     if (!item.low.empty()) low_ = NumbersAt(item.low, DType::kFloat64);
@@ -67,21 +69,20 @@ class Elements {
     if (!low_.empty() && low_.size() != truth_.size()) return;
     if (ours_.size() != truth_.size() || (!bounds_.empty() && bounds_.size() != truth_.size())) return;
     out_->bounded = item_.ulps >= 0;
-    Extremes found;
-    for (size_t i = 0; i < truth_.size(); ++i) Add(i, &found);
+    ElementExtremes found;
+    size_t done = 0;
+    for (; blocks_ && done + ElementBlock::kSize <= truth_.size(); done += ElementBlock::kSize) AddBlock(done, &found);
+    for (size_t i = done; i < truth_.size(); ++i) Add(i, &found);
     out_->rtol = found.rtol, out_->atol = found.atol, out_->error = found.error, out_->limit = found.limit;
     for (size_t i = 0; i < bins_.size(); ++i) {
-      if (bins_[i] != Counts{}) out_->histogram[(static_cast<int>(i) - kZeroPlace) * kBinsOfPowers] = bins_[i];
+      if (bins_[i] == Counts{}) continue;
+      const int power = (static_cast<int>(i) - kZeroPlace) * kBinsOfPowers;
+      std::copy_n(bins_[i].begin(), kUlpClasses.size() + 1,
+                  out_->histogram[i == ElementBlock::kZeroBin ? ElementFigures::kZeroBin : power].begin());
     }
-    if (zeros_ != Counts{}) out_->histogram[ElementFigures::kZeroBin] = zeros_;
   }
 
  private:
-  /// Those of ElementFigures.
-  struct Extremes {
-    double rtol = 0, atol = 0, error = 0, limit = 0;
-  };
-
   /// A part of a complex number is as large as the whole.
   double SizeOf(size_t i) const {
     return pairs_ ? std::hypot(truth_[i & ~size_t{1}], truth_[i | 1]) : std::abs(truth_[i]);
@@ -120,7 +121,20 @@ class Elements {
     return out;
   }
 
-  void Add(size_t i, Extremes* found) {
+  void AddBlock(size_t begin, ElementExtremes* found) {
+    ElementBlock block;
+    const ElementRuler ruler{format_.digits, smallest_, high_, format_.eps, item_.ulps};
+    if (!MeasureBlock(ruler, ours_.data() + begin, truth_.data() + begin,
+                      bounds_.empty() ? nullptr : bounds_.data() + begin, found, &block)) {
+      for (size_t i = 0; i < ElementBlock::kSize; ++i) Add(begin + i, found);
+      return;
+    }
+    for (const uint64_t place : block.places) ++bins_.front().data()[place];
+    for (size_t i = 0; block.further && item_.ulps >= 0 && i < ElementBlock::kSize; ++i)
+      found->TakeError(block.errors[i], block.limits[i]);
+  }
+
+  void Add(size_t i, ElementExtremes* found) {
     const double ours = ours_[i], truth = truth_[i];
     if (!IsPlain(ours, truth) && IsSpecial(ours, truth)) return;
     const double lacks = low_.empty() ? 0 : low_[i];
@@ -136,27 +150,24 @@ class Elements {
       found->atol = std::max(found->atol, apart - format_.eps * size);
     }
     // Powers are shifted above 0, so that dividing rounds down.
-    Counts& bin = size > 0 ? bins_[static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers] : zeros_;
-    ++bin[ClassOf(error)];
+    ++bins_[size > 0 ? static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers : ElementBlock::kZeroBin]
+           [ClassOf(error)];
     if (item_.ulps < 0) return;
     const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
-    // The one that is furthest beyond its limit; of those within it, too, so that the table shows how near it is.
-    if (error * std::max(found->limit, 1e-300) > found->error * limit || found->limit == 0)
-      found->error = error, found->limit = limit;
+    found->TakeError(error, limit);
   }
 
-  using Counts = std::array<uint64_t, kUlpClasses.size() + 1>;
+  using Counts = std::array<uint64_t, ElementBlock::kClasses>;
   static constexpr int kZeroPlace = 270;  // of the powers from 2^0 on
   static constexpr double kJustBelow = 1 - 0x1p-50;
 
   const ResultItem& item_;
   FloatFormat format_;
   double high_, smallest_;
-  bool pairs_;
+  bool pairs_, blocks_;
   ResultNumbers ours_, truth_, low_;
   std::vector<float> bounds_;
-  std::array<Counts, kZeroPlace + 257> bins_{};  // 2^-1074 to 2^1023
-  Counts zeros_{};
+  std::array<Counts, ElementBlock::kZeroBin + 1> bins_{};  // 2^-1074 to 2^1023, and of zeros
   ElementFigures* out_;
 };
 

@@ -6,14 +6,12 @@
 #include <map>
 #include <string>
 
+#include "lab/element_block.h"
 #include "tensor/kernels/dtype.h"
 
 namespace msprobe {
 
 struct ResultItem;
-
-/// Upper ends of the classes of errors, in ulp; the last class is open.
-inline constexpr std::array<double, 6> kUlpClasses = {0.5, 1, 2, 4, 16, 256};
 
 /// What the elements of a result say.
 struct ElementFigures {

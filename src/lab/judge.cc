@@ -119,7 +119,9 @@ class Judge {
       out.message = "the bench has another number of elements";
       return out;
     }
-    for (double& v : pair.bench.values) v = RoundTo(pair.bench.width(), v);
+    WithRounding(pair.bench.width(), [&pair](auto round) {
+      for (double& v : pair.bench.values) v = round(v);
+    });
     return CheckFloats(api_, pair, false, release_);
   }
 

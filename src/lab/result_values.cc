@@ -25,6 +25,15 @@ std::vector<double> Decoded(std::string_view bytes, To&& to) {
   return out;
 }
 
+/// What lies as the machine wants it is written once, without zeros before.
+template <typename T>
+std::vector<double> Widened(std::string_view bytes) {
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) != 0)
+    return Decoded<T>(bytes, [](T v) { return static_cast<double>(v); });
+  const T* const first = reinterpret_cast<const T*>(bytes.data());
+  return std::vector<double>(first, first + bytes.size() / sizeof(T));
+}
+
 }  // namespace
 
 DType RealTypeOf(DType t) {
@@ -34,8 +43,8 @@ DType RealTypeOf(DType t) {
 
 std::vector<double> FloatsOf(std::string_view bytes, DType dtype) {
   switch (RealTypeOf(dtype)) {
-    case DType::kFloat64: return Decoded<double>(bytes, [](double v) { return v; });
-    case DType::kFloat32: return Decoded<float>(bytes, [](float v) { return static_cast<double>(v); });
+    case DType::kFloat64: return Widened<double>(bytes);
+    case DType::kFloat32: return Widened<float>(bytes);
     case DType::kFloat16: return Decoded<uint16_t>(bytes, HalfOf);
     default: break;
   }

@@ -1,5 +1,5 @@
 // The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
-// _choices.py, _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
+// _choices.py, _near.py, _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
 #pragma once
 
 #include <string_view>
@@ -12,6 +12,8 @@ std::string_view CallsProgram();
 std::string_view ElementProgram();
 /// Choices among equal elements.
 std::string_view ChoicesProgram();
+/// Whether a result is near enough to the truth at once.
+std::string_view NearProgram();
 /// What rounding after each step of a call changes.
 std::string_view StepsProgram();
 /// The truth where float64 is the dtype.

@@ -4,6 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
+
+#include "lab/standards/plain_pass.h"
 
 namespace msprobe {
 namespace {
@@ -33,29 +36,12 @@ double LargestOf(const ResultValues& values) {
   return std::numeric_limits<double>::max();
 }
 
-/// numpy's sum: eight partial sums of up to 128 values, halves of what is longer.
-template <typename Round>
-double PairwiseSum(const double* v, size_t n, const Round& round) {
-  const auto add = [&round](double a, double b) { return round(a + b); };
-  if (n < 8) {
-    double sum = 0;
-    for (size_t i = 0; i < n; ++i) sum = add(sum, v[i]);
-    return sum;
-  }
-  if (n > 128) {
-    size_t half = n / 2;
-    half -= half % 8;
-    return add(PairwiseSum(v, half, round), PairwiseSum(v + half, n - half, round));
-  }
-  std::array<double, 8> r;
-  std::copy_n(v, 8, r.begin());
-  size_t i = 8;
-  for (; i + 8 <= n; i += 8) {
-    for (size_t j = 0; j < 8; ++j) r[j] = add(r[j], v[i + j]);
-  }
-  double sum = add(add(add(r[0], r[1]), add(r[2], r[3])), add(add(r[4], r[5]), add(r[6], r[7])));
-  for (; i < n; ++i) sum = add(sum, v[i]);
-  return sum;
+/// np.sum and np.mean of this width: halves are summed up in float32.
+double SumOf(const double* values, size_t count, Width width) {
+  return WithRounding(std::max(width, Width::kSingle), [&](auto round) { return PairwiseSum(values, count, round); });
+}
+double MeanOf(double sum, size_t count, Width width) {
+  return RoundTo(width, RoundTo(std::max(width, Width::kSingle), sum / static_cast<double>(count)));
 }
 
 LabFigure Share(uint64_t bad, uint64_t of) {
@@ -78,6 +64,10 @@ class Thresholds {
   double small_;
 };
 
+LabFigure BalanceOf(int64_t larger, int64_t smaller, size_t of) {
+  return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(of));
+}
+
 LabFigure BalanceOf(const ResultErrors& e) {
   int64_t larger = 0, smaller = 0;
   WithRounding(e.pair().device.width(), [&](auto round) {
@@ -87,7 +77,13 @@ LabFigure BalanceOf(const ResultErrors& e) {
       smaller += apart < 0;
     }
   });
-  return LabFigure::Double(static_cast<double>(std::abs(larger - smaller)) / static_cast<double>(e.size()));
+  return BalanceOf(larger, smaller, e.size());
+}
+
+/// sqrt(mean of squares), those of `masked` elements of `of` are 0.
+LabFigure RmseOf(double mean, uint64_t masked, size_t of) {
+  const auto n = static_cast<double>(of);
+  return LabFigure::Double(std::sqrt(mean * (n / (n - static_cast<double>(masked) + 0.0001) + 0.0001)));
 }
 
 void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
@@ -115,10 +111,8 @@ void MeasureBenchmark(const ResultErrors& e, FigureRow* row) {
   });
   relative.resize(kept);
   if (not_a_number) largest = NAN;
-  const double n = static_cast<double>(e.size());
-  const double mean = NumpyMean(squares, e.width()) * (n / (n - static_cast<double>(masked) + 0.0001) + 0.0001);
   (*row)[Measure::kSmallValue] = Share(small_bad, small);
-  (*row)[Measure::kRmse] = LabFigure::Double(std::sqrt(mean));
+  (*row)[Measure::kRmse] = RmseOf(NumpyMean(squares, e.width()), masked, e.size());
   (*row)[Measure::kBalance] = BalanceOf(e);
   (*row)[Measure::kMaxRelative] = largest >= 0 ? LabFigure::Of(largest, e.width()) : LabFigure::Whole(0);
   (*row)[Measure::kMeanRelative] =
@@ -245,9 +239,7 @@ double LargestMagnitude(const std::vector<double>& values) {
 }
 
 double NumpyMean(const std::vector<double>& values, Width width) {
-  const Width inside = std::max(width, Width::kSingle);  // halves are summed up in float32
-  const double sum = WithRounding(inside, [&](auto round) { return PairwiseSum(values.data(), values.size(), round); });
-  return RoundTo(width, RoundTo(inside, sum / static_cast<double>(values.size())));
+  return MeanOf(SumOf(values.data(), values.size(), width), values.size(), width);
 }
 
 ResultErrors::ResultErrors(const ResultPair& pair)
@@ -268,6 +260,32 @@ ResultErrors::ResultErrors(const ResultPair& pair)
     for (size_t i = 0; i < n; ++i) absolute_[i] = std::fabs(round(ours[i] - theirs[i]));
     for (size_t i = 0; i < n; ++i) relative_[i] = round(absolute_[i] / magnitude_[i]);
   });
+}
+
+bool MeasureBenchmarkAtOnce(const ResultPair& pair, FigureRow* row, LargestValues* largest) {
+  if (pair.device.width() != Width::kSingle) return false;
+  const size_t n = pair.device.values.size();
+  const Width width = pair.bench.width();
+  const StandardLimits& limits = LimitsOf(pair.device.dtype);
+  const PlainInput in{pair.device.values.data(),
+                      pair.bench.values.data(),
+                      n,
+                      width,
+                      RoundTo(width, limits.small_value),
+                      RoundTo(width, limits.small_value_benchmark),
+                      EpsilonOf(pair)};
+  PlainFigures found;
+  const auto relative = std::make_unique_for_overwrite<double[]>(n);
+  if (!MeasurePlain(in, &found, relative.get())) return false;
+  const size_t kept = n - found.small;
+  (*row)[Measure::kSmallValue] = Share(found.small_bad, found.small);
+  (*row)[Measure::kRmse] = RmseOf(MeanOf(found.squares, n, width), found.small, n);
+  (*row)[Measure::kBalance] = BalanceOf(found.larger, found.smaller, n);
+  (*row)[Measure::kMaxRelative] = kept > 0 ? LabFigure::Of(found.largest_relative, width) : LabFigure::Whole(0);
+  (*row)[Measure::kMeanRelative] =
+      kept > 0 ? LabFigure::Of(MeanOf(SumOf(relative.get(), kept, width), kept, width), width) : LabFigure::Whole(0);
+  *largest = {found.largest_device, found.largest_bench, found.largest_absolute};
+  return true;
 }
 
 void MeasureByStandard(Standard standard, const ResultErrors& e, FigureRow* row) {

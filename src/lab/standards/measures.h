@@ -83,6 +83,15 @@ class ResultErrors {
   std::vector<char> finite_;
 };
 
+/// Magnitudes; NaN if one of them is NaN.
+struct LargestValues {
+  double device, bench, absolute;  // absolute: of the errors
+};
+
+/// Fills the columns of kBenchmark without ResultErrors. False, and nothing filled, where elements are not finite or
+/// the device has float16.
+bool MeasureBenchmarkAtOnce(const ResultPair& pair, FigureRow* row, LargestValues* largest);
+
 /// Fills the columns of a standard. kBinary of floating results, too.
 void MeasureByStandard(Standard standard, const ResultErrors& errors, FigureRow* row);
 
