@@ -142,10 +142,11 @@ def rows_of(again):
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     os.environ["MONITOR_OUTPUT_DIR"] = f"again{again}"
     monitor = TrainerMon(config(xy_distribution=True, backward_only=True, format="api", ops=["norm", "min"], ndigits=12))
-    monitor.set_monitor(model, optimizer)
+    monitor.set_monitor(model, optimizer, grad_acc_steps=2)
     found = []
     for _ in range(5):
-        model(torch.randn(4, 8)).square().sum().backward()
+        for _ in range(2):
+            model(torch.randn(4, 8)).square().sum().backward()
         found.append({tag.split(":", 1)[1]: row for tag, row in monitor.generate_xy_metrics()[1].items()})
         optimizer.step()
         optimizer.zero_grad()

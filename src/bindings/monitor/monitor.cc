@@ -107,7 +107,7 @@ void BindMonitor(nb::module_& m) {
       .def("write", &MonitorJournal::Write, nb::arg("step"),
            "Writes the step: rows, alarms, and an error or empty text.")
       .def(
-          "heard", [](MonitorJournal& j, bool ever) { return j.journal().Heard(ever); }, nb::arg("ever"),
+          "heard", [](MonitorJournal& j, bool ever) { return j.Heard(ever); }, nb::arg("ever"),
           "The series that the last step has values of, or that had any so far.")
       .def_rw("armed", &MonitorJournal::armed, "Whether hooks of gradients take what they see.")
       .def_rw("step", &MonitorJournal::step, "Another number for each step: hooks of gradients count passes in it.")

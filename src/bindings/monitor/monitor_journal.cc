@@ -156,6 +156,11 @@ void MonitorJournal::Drop() {
   journal_->Drop();
 }
 
+std::vector<uint32_t> MonitorJournal::Heard(bool ever) {
+  if (before_use) before_use();
+  return journal_->Heard(ever);
+}
+
 nb::dict MonitorJournal::Write(int64_t step) {
   StepReport report;
   if (before_use) before_use();

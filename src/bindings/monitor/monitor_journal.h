@@ -47,6 +47,7 @@ class MonitorJournal {
                   const std::string& dtype);
   void Put(uint32_t series, nanobind::list values);
   void Drop();
+  std::vector<uint32_t> Heard(bool ever);
   nanobind::dict Write(int64_t step);
   nanobind::list Rows(uint32_t table);
   Journal& journal() { return *journal_; }

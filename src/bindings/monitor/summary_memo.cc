@@ -26,7 +26,8 @@ uint64_t SampleOf(const TensorLook& look) {
   constexpr size_t kWords = kLine / 8;
   // A chain for each word of a line: they do not wait for each other.
   uint64_t sums[kWords] = {};
-  const size_t stride = std::max(kStride, bytes / kMostLines / kLine * kLine);
+  // An odd number of lines, so that those of a matrix are not all in one column.
+  const size_t stride = (std::max(kStride, bytes / kMostLines) / kLine | 1) * kLine;
   for (size_t at = 0; at + kLine <= bytes; at += stride) {
     uint64_t words[kWords];
     std::memcpy(words, look.data + at, kLine);

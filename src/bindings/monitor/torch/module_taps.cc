@@ -44,6 +44,8 @@ std::vector<Item> TensorsOf(PyObject* args, PyObject* kwargs) {
   return tensors;
 }
 
+constexpr size_t kMostRows = 16384;
+
 bool WantsGradient(PyObject* item) { return IsTensor(item) && AttrIsTrue(item, torch_names.requires_grad); }
 
 class Tap : public Hook {
@@ -97,11 +99,18 @@ void ModuleTaps::Before(TapSite* site, PyObject* args, PyObject* kwargs) {
     TakeOtherwise(unread);
   }
   if (!site->backward) return;
-  // An exception may have left it, and modules within it, open.
-  if (depth_ > 0 && site == outermost_) depth_ = 0;
-  if (depth_ == 0) outermost_ = site;
-  site->open.push_back({torch_objects().Grad() ? NextSequence() : 0, depth_});
-  ++depth_;
+  // Within a backward pass a forward is computed again, which may be left before it ends.
+  const bool again = InBackward();
+  if (!again) {
+    if (depth_ > 0 && site == outermost_) {
+      // An exception left it, and modules within it, open.
+      depth_ = 0;
+      HookOpenCalls();
+    }
+    if (depth_ == 0) outermost_ = site, calls_ = 0;
+  }
+  site->open.push_back({torch_objects().Grad() ? NextSequence() : 0, depth_, again});
+  if (!again) ++depth_;
 }
 
 PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output) {
@@ -111,14 +120,16 @@ PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyO
     TakeForward(site, args, kwargs, output);
   }
   if (!site->backward || site->open.empty()) return nullptr;
-  const auto [since, depth] = site->open.back();
+  const TapSite::Open open = site->open.back();
   site->open.pop_back();
-  PyObject* result = torch_objects().Grad() ? HookBackward(site, since, args, output) : nullptr;
-  depth_ = depth;
-  if (depth_ == 0) {
-    ++forwards_;
+  PyObject* result = torch_objects().Grad() ? HookBackward(site, open, args, output) : nullptr;
+  if (open.again) {
     HookOpenCalls();
-    TapWalk().Forget();
+  } else {
+    depth_ = open.depth;
+    if (depth_ > 0) return result;
+    if (!open_calls_.empty()) ++forwards_;
+    HookOpenCalls();
   }
   return result;
 }
@@ -133,7 +144,7 @@ void ModuleTaps::TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, Py
   site->forwards = (site->forwards + 1) % options_.micro_batches;
 }
 
-PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args, PyObject* output) {
+PyObject* ModuleTaps::HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output) {
   const std::vector<PyObject*> outputs = PyTuple_Check(output) ? ItemsOf(output) : std::vector<PyObject*>{output};
   const std::vector<PyObject*> given = ItemsOf(args);
   std::vector<size_t> wanted, positions;
@@ -151,9 +162,10 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, uint64_t since, PyObject* args
   for (const size_t i : wanted) from.push_back(EdgeOf(outputs[i]));
   constexpr int64_t kFirstForwards = 2, kOneOf = 8;
   constexpr size_t kFew = 16;  // of these it costs little
-  const bool now =
-      at_once_ || sites_.size() <= kFew || forwards_ < kFirstForwards || ++calls_ % kOneOf == 0 || wanted.size() > 1;
-  open_calls_.push_back({call, since, from, std::move(to), wanted, std::move(positions), now});
+  // Others in each forward.
+  const bool now = at_once_ || open.again || sites_.size() <= kFew || forwards_ < kFirstForwards ||
+                   (forwards_ + calls_++) % kOneOf == 0 || wanted.size() > 1;
+  open_calls_.push_back({call, open.since, from, std::move(to), wanted, std::move(positions), now});
   if (!now) return nullptr;
   std::vector<PyObject*> replaced;
   std::vector<Ref> views;
@@ -186,6 +198,8 @@ void ModuleTaps::HookOpenCalls() {
     TapWalk().FindEdges(one.outputs, one.since, one.inputs, &edges);
     one.call->HookInputs(edges, one.input_positions);  // of one tensor given twice the first place has the gradient
   }
+  // Of this thread: a backward pass may run on another than the forward.
+  TapWalk().Forget();
 }
 
 void ModuleTaps::PassBegins() {
@@ -242,13 +256,16 @@ void ModuleTaps::Note(TapSite* site, bool gradient, bool output, int64_t turn, c
       TensorReading reading;
       if (!options_.journal->Read(value.item, options_.threads, &reading)) {
         SettleRows();  // series are declared in the order in which they come
-        unread->numbers.push_back(Number(row));
+        const uint32_t number = Number(row);
+        options_.journal->journal().Announce({&number, 1});
+        unread->numbers.push_back(number);
         unread->items.push_back(value.item);
         continue;
       }
       row.reading = std::move(reading);
     }
     rows_.push_back(std::move(row));
+    if (rows_.size() >= kMostRows) SettleRows();  // of many forwards without a step
   }
 }
 
@@ -258,12 +275,15 @@ void ModuleTaps::SettleRows() {
   rows_.reserve(rows.size());  // the next step is like this one
   const InTool guard;
   for (const Row& row : rows) {
-    const uint32_t number = Number(row);
-    if (row.reading) {
-      options_.journal->PutReading(number, *row.reading);
-    } else {
-      options_.journal->journal().Put(number, {});
-    }
+    // Each for itself: one without a series takes no others with it.
+    Shielded([&] {
+      const uint32_t number = Number(row);
+      if (row.reading) {
+        options_.journal->PutReading(number, *row.reading);
+      } else {
+        options_.journal->journal().Put(number, {});
+      }
+    });
   }
 }
 
@@ -291,7 +311,6 @@ uint32_t ModuleTaps::Number(const Row& r) {
 
 void ModuleTaps::TakeOtherwise(const Unread& unread) {
   if (unread.items.empty() || !options_.otherwise) return;
-  options_.journal->journal().Announce(unread.numbers);
   Ref numbers(PyList_New(0)), tensors(PyList_New(0));
   for (size_t i = 0; i < unread.items.size(); ++i) {
     Ref number(PyLong_FromUnsignedLong(unread.numbers[i]));
@@ -317,8 +336,9 @@ void ModuleTaps::Finish() {
 }
 
 void ModuleTaps::NextStep() {
-  unfinished_.clear();
-  open_calls_.clear();
+  // Freeing a graph may run code of the user, which may call modules.
+  const auto unfinished = std::exchange(unfinished_, {});
+  const auto calls = std::exchange(open_calls_, {});
   rows_.clear();
   depth_ = 0;
   TapWalk().Forget();

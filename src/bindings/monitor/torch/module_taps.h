@@ -27,6 +27,7 @@ struct TapSite {
   struct Open {
     uint64_t since;  // the number of the next node of the graph
     int64_t depth;
+    bool again;  // in a backward pass
   };
   std::vector<Open> open;                          // the calls that have begun
   std::vector<std::pair<uint64_t, uint32_t>> few;  // row -> series, of the first: these are most of what is asked for
@@ -104,7 +105,7 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   void SettleRows();
   uint32_t Number(const Row& row);
   void TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output);
-  PyObject* HookBackward(TapSite* site, uint64_t since, PyObject* args, PyObject* output);
+  PyObject* HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output);
 
   Options options_;
   std::vector<std::unique_ptr<TapSite>> sites_;
@@ -117,7 +118,7 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   // Some models differentiate within a forward, before the outermost module has ended: theirs are hooked at once. That
   // shows in the first forwards, in which all are; later one of several is, to notice it.
   bool at_once_ = false, surprise_ = false;
-  int64_t forwards_ = 0;  // of outermost modules
+  int64_t forwards_ = 0;  // of outermost modules, with calls to hook
   TapSite* outermost_ = nullptr;
   int64_t calls_ = 0;
 };

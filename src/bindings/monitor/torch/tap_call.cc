@@ -41,6 +41,7 @@ class OutputTap final : public NodeHook {
   std::vector<Part> parts;
   void Run(PyObject* const* args, Py_ssize_t count) override {
     const InTool guard;
+    for (size_t i = 0; i < parts.size(); ++i) Part(parts[i]).call->PassBegins();  // which may add parts
     for (size_t i = 0; count > 0 && i < parts.size(); ++i) {
       const Part part = parts[i];
       part.call->OutputGradient(part.position, GradAt(args[0], part.slot));
@@ -59,6 +60,7 @@ GraphWalk& TapWalk() { return PerThread<Walk>().walk; }
 
 void TapCall::HookInputs(const std::vector<InputEdge>& edges, const std::vector<size_t>& positions) {
   for (const InputEdge& edge : edges) {
+    if (done_) return;
     auto* tap = TapIn<EdgeTap>(edge.hook->get());
     if (tap == nullptr) {
       Ref hook(NewHookObject(std::make_unique<EdgeTap>()));
@@ -96,25 +98,34 @@ void TapCall::HookOutput(const GradEdge& edge, size_t position) {
   if (!handle) PyErr_Clear();
 }
 
+void TapCall::PassBegins() {
+  if (!done_ && taps_->armed) taps_->PassBegins();
+}
+
 void TapCall::OutputGradient(size_t position, PyObject* gradient) {
   if (done_ || !taps_->armed) return;
-  taps_->PassBegins();
-  outputs_[position] = taps_->Read(gradient);
-  if (!std::exchange(begun_, true)) taps_->Begun(shared_from_this());
-  if (wanted_ > 0) --wanted_;
+  {
+    const Busy busy(this);
+    outputs_[position] = taps_->Read(gradient);
+    if (!std::exchange(begun_, true)) taps_->Begun(shared_from_this());
+    if (wanted_ > 0) --wanted_;
+  }
   if (edges_ == 0 && wanted_ == 0) Finish();
 }
 
 void TapCall::InputGradient(size_t position, PyObject* gradient) {
   if (done_ || !taps_->armed) return;
-  ++seen_;
-  Input& input = inputs_[position];
-  const bool last = ++input.seen == input.edges;
-  if (last && input.edges == 1) {
-    input.gradient = taps_->Read(gradient);
-  } else {
-    if (gradient != Py_None) AddTo(&input, gradient);
-    if (last) Close(&input);
+  {
+    const Busy busy(this);
+    Input& input = inputs_[position];
+    const bool last = ++input.seen == input.edges;
+    if (last && input.edges == 1) {
+      input.gradient = taps_->Read(gradient);
+    } else {
+      if (gradient != Py_None) AddTo(&input, gradient);
+      if (last) Close(&input);
+    }
+    ++seen_;
   }
   if (seen_ == edges_) Finish();
 }
@@ -158,7 +169,7 @@ void TapCall::Close(Input* input) {
 }
 
 void TapCall::Finish() {
-  if (done_ || !taps_->armed) return;
+  if (done_ || busy_ > 0 || !taps_->armed) return;
   done_ = true;
   const std::shared_ptr<TapCall> held = shared_from_this();
   std::vector<TapGradient> inputs;

@@ -51,6 +51,8 @@ class TapCall : public std::enable_shared_from_this<TapCall> {
   /// Of the output with this edge. Of modules that return the same tensor the outermost is reported first.
   void HookOutput(const GradEdge& edge, size_t position);
 
+  /// A backward pass has come to the call.
+  void PassBegins();
   void OutputGradient(size_t position, PyObject* gradient);
   void InputGradient(size_t position, PyObject* gradient);
   /// All are there, or those that come at all.
@@ -73,6 +75,14 @@ class TapCall : public std::enable_shared_from_this<TapCall> {
   std::vector<Input> inputs_;
   std::vector<TapGradient> outputs_;
   size_t edges_ = 0, wanted_ = 0, seen_ = 0;
+  // A gradient is being read, without the lock of the interpreter: another thread that ends the call leaves that to
+  // this one.
+  struct Busy {
+    explicit Busy(TapCall* call) : call(call) { ++call->busy_; }
+    ~Busy() { --call->busy_; }
+    TapCall* call;
+  };
+  int busy_ = 0;
   bool begun_ = false, done_ = false;
 };
 
