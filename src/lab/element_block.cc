@@ -2,20 +2,16 @@
 
 #include <cstring>
 
+#include "lab/standards/lanes.h"
 #include "tensor/kernels/isa.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kLanes = 4;
-// Both compilers take these apart where the machine has no registers as wide.
-using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-using Bits = int64_t __attribute__((vector_size(kLanes * sizeof(int64_t))));
-using Words = uint64_t __attribute__((vector_size(kLanes * sizeof(uint64_t))));
-using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using namespace lanes;
 
 constexpr int kBias = 1023, kFraction = 52;
-constexpr int64_t kSign = std::numeric_limits<int64_t>::min(), kPower = int64_t{2047} << kFraction;
+constexpr int64_t kPower = int64_t{2047} << kFraction;
 
 [[gnu::always_inline]] inline bool Measure(const ElementRuler& ruler, const double* ours, const double* truth,
                                            const float* bounds, ElementExtremes* found, ElementBlock* out) {

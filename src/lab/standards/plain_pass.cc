@@ -6,18 +6,14 @@
 #include <cstring>
 #include <limits>
 
+#include "lab/standards/lanes.h"
 #include "tensor/kernels/isa.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kLanes = 4;
-// Both compilers take these apart where the machine has no registers as wide.
-using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
-using Bits = int64_t __attribute__((vector_size(kLanes * sizeof(int64_t))));
-using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
+using namespace lanes;
 
-constexpr int64_t kSign = std::numeric_limits<int64_t>::min();
 constexpr double kLargest = std::numeric_limits<double>::max();
 
 #define MSPROBE_SIZES(v) reinterpret_cast<Doubles>(reinterpret_cast<Bits>(v) & ~kSign)

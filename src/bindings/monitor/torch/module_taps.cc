@@ -93,14 +93,14 @@ TapSite* ModuleTaps::Add(bool forward, bool backward) {
 
 void ModuleTaps::Before(TapSite* site, PyObject* args, PyObject* kwargs) {
   const InTool guard;
-  if (options_.by_row && !InBackward()) {
+  // Within a backward pass a forward is computed again, which may be left before it ends.
+  const bool again = InBackward();
+  if (options_.by_row && !again) {
     Unread unread;
     Note(site, false, false, 0, TensorsOf<Value>(args, kwargs), &unread);
     TakeOtherwise(unread);
   }
   if (!site->backward) return;
-  // Within a backward pass a forward is computed again, which may be left before it ends.
-  const bool again = InBackward();
   if (!again) {
     if (depth_ > 0 && site == outermost_) {
       // An exception left it, and modules within it, open.
@@ -123,14 +123,12 @@ PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyO
   const TapSite::Open open = site->open.back();
   site->open.pop_back();
   PyObject* result = torch_objects().Grad() ? HookBackward(site, open, args, output) : nullptr;
-  if (open.again) {
-    HookOpenCalls();
-  } else {
+  if (!open.again) {
     depth_ = open.depth;
     if (depth_ > 0) return result;
     if (!open_calls_.empty()) ++forwards_;
-    HookOpenCalls();
   }
+  HookOpenCalls();
   return result;
 }
 
