@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 import monitor_cost
 
@@ -65,16 +66,17 @@ def main():
     if given.only != "capture":
         monitor_cost.TOOLS = {name: (sys.executable, packages) for name, packages in tools.items()}
         print("| what is monitored | step without | " + " | ".join(tools) + " |\n|---|---|" + "---|" * len(tools))
-        for name in monitor_cost.CONFIGURATIONS:
-            found = []
-            for tool in tools if name not in ("laws", "health") else ("msprobe",):
-                try:
-                    found.append(monitor_cost.run(tool, name, 1, given.rounds, 1, "cuda"))
-                except (StopIteration, IndexError):  # it printed no result
-                    found.append(None)
-            cells = [f"{one['ratio']:.3f}" if one else "-" for one in found] + ["-"] * (len(tools) - len(found))
-            bare = f"{found[0]['step'] * 1e3:.1f} ms" if found[0] else "-"
-            print(f"| {name} | {bare} | " + " | ".join(cells) + " |", flush=True)
+        with tempfile.TemporaryDirectory() as directory:
+            for name in monitor_cost.CONFIGURATIONS:
+                found = []
+                for tool in tools if name not in ("laws", "health") else ("msprobe",):
+                    try:
+                        found.append(monitor_cost.run(tool, name, 1, given.rounds, 1, "cuda", directory))
+                    except (StopIteration, IndexError):  # it printed no result
+                        found.append(None)
+                cells = [f"{one['ratio']:.3f}" if one else "-" for one in found] + ["-"] * (len(tools) - len(found))
+                bare = f"{found[0]['step'] * 1e3:.1f} ms" if found[0] else "-"
+                print(f"| {name} | {bare} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

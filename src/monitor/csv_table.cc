@@ -20,7 +20,7 @@ namespace msprobe {
 namespace {
 
 bool NeedsQuotes(std::string_view text) {
-  // Not find_first_of(), which searches the set anew for each character: a row has a name of some fifty.
+  // Not find_first_of(), which searches the set anew for each character.
   bool found = false;
   for (const char c : text) found |= c == ',' || c == '"' || c == '\r' || c == '\n';
   return found;
@@ -79,6 +79,15 @@ void AppendRounded(std::string& out, double v, int digits) {
   const char* last = end;
   while (last[-1] == '0' && last[-2] != '.') --last;
   out.append(at, static_cast<size_t>(last - at));
+}
+
+std::string CsvRowHead(int64_t vpp_stage, std::string_view name) {
+  std::string text;
+  AppendInt(text, vpp_stage);
+  text += ',';
+  AppendQuoted(text, name);
+  text += ',';
+  return text;
 }
 
 double RoundDecimals(double v, int digits) {
@@ -144,12 +153,11 @@ void CsvTable::Add(int64_t step, std::span<const CsvRow> rows) {
     }
   }
   std::string& text = pending_;
+  std::string step_text;
+  AppendInt(step_text, step);
   for (const CsvRow& row : rows) {
-    AppendInt(text, row.vpp_stage);
-    text += ',';
-    AppendQuoted(text, row.name);
-    text += ',';
-    AppendInt(text, step);
+    text += row.head;
+    text += step_text;
     if (micro_steps_) {
       text += ',';
       AppendInt(text, std::max<int64_t>(row.micro_step, 0));

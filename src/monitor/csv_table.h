@@ -31,11 +31,13 @@ struct CsvCell {
 };
 
 struct CsvRow {
-  int64_t vpp_stage = 0;
-  std::string_view name;
+  std::string_view head;    // CsvRowHead()
   int64_t micro_step = -1;  // -1: the table has none
   const std::vector<CsvCell>* cells = nullptr;
 };
+
+/// The cells of a row that are the same in every step, as text.
+std::string CsvRowHead(int64_t vpp_stage, std::string_view name);
 
 /// `v` rounded to so many decimals as numpy.round() does it.
 double RoundDecimals(double v, int digits);

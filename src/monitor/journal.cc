@@ -105,6 +105,7 @@ uint32_t Journal::AddSeries(SeriesName name, uint32_t group, std::string tag) {
   const auto number = static_cast<uint32_t>(series_.size());
   Series series;
   series.name = std::move(name);
+  if (table.csv) series.head = CsvRowHead(series.name.vpp_stage, series.name.name);
   series.group = group;
   series.tag = std::move(tag);
   series_.push_back(std::move(series));
@@ -223,7 +224,7 @@ Status Journal::WriteCsv(Table* table, int64_t step, std::span<const uint32_t> r
   std::vector<CsvRow> block;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Series& series = series_[rows[i]];
-    block.push_back({series.name.vpp_stage, series.name.name, series.name.micro_step, &series.cells});
+    block.push_back({series.head, series.name.micro_step, &series.cells});
     if (i + 1 < rows.size() && series_[rows[i + 1]].group == series.group) continue;
     table->csv->Add(step, block);
     block.clear();

@@ -107,6 +107,7 @@ class Journal {
   };
   struct Series {
     SeriesName name;
+    std::string head;  // of its rows in a csv file
     uint32_t group = 0;
     std::string tag;
     int64_t arrival = -1;  // -1: never

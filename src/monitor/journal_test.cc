@@ -82,13 +82,14 @@ TEST_F(JournalTest, WholeNumbersBecomeRealWhereOneOfTheBlockIs) {
   const uint32_t table = journal_->AddTable("actv", {"min"}, true, Journal::Order::kArrival);
   const uint32_t first = journal_->AddSeries({table, 0, "x.input", 0}, 1, "x");
   const uint32_t second = journal_->AddSeries({table, 0, "x.output", 0}, 1, "y");
-  const uint32_t other = journal_->AddSeries({table, 0, "z", 3}, 0, "z");
+  const uint32_t other = journal_->AddSeries({table, 2, "z, \"of y\"", 3}, 0, "z");
   journal_->Put(first, {CsvCell::Integer(5)});
   journal_->Put(second, {CsvCell::Real(-0.5)});
   journal_->Put(other, {CsvCell::Integer(7)});
   journal_->Write(0);
-  EXPECT_EQ(Text("actv_0-1.csv"),
-            "vpp_stage,name,step,micro_step,min\n0,z,0,3,7\n0,x.input,0,0,5.0\n0,x.output,0,0,-0.5\n");
+  EXPECT_EQ(
+      Text("actv_0-1.csv"),
+      "vpp_stage,name,step,micro_step,min\n2,\"z, \"\"of y\"\"\",0,3,7\n0,x.input,0,0,5.0\n0,x.output,0,0,-0.5\n");
 }
 
 TEST_F(JournalTest, WhatHasNoValueInAStepHasNoRow) {

@@ -146,6 +146,14 @@ bool RecordFromHost(Record* record, PyObject* tensor) {
 
 bool LookAtHostTensor(PyObject* tensor, TensorLook* look) { return LookAtAny(tensor, false, look) && look->on_host; }
 
+bool LookAgain(PyObject* tensor, const char* data, TensorLook* look) {
+  const bool same = data != nullptr && torch_objects().dlpack != nullptr && LookByDlpack(tensor, look) &&
+                    look->data == data && look->on_host && look->dtype != DType::kUnknown && look->ndim <= kMaxDims;
+  if (!same) return LookAtHostTensor(tensor, look);
+  look->Count();
+  return reinterpret_cast<uintptr_t>(data) >= kLowAddress || LookAtHostTensor(tensor, look);
+}
+
 bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   TensorLook look;
   if (!LookAtAny(tensor, label != nullptr, &look)) return false;

@@ -13,5 +13,7 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
 
 /// A plain tensor whose memory may be read here and now.
 bool LookAtHostTensor(PyObject* tensor, TensorLook* look);
+/// Of one that LookAtHostTensor() has found to be so with its elements at `data`: asks less where they still are there.
+bool LookAgain(PyObject* tensor, const char* data, TensorLook* look);
 
 }  // namespace msprobe

@@ -1,11 +1,10 @@
 #include "bindings/monitor/torch/parameter_reader.h"
 
 #include <array>
-#include <vector>
 
-#include "bindings/python/framework.h"
 #include "bindings/python/host_tensor.h"
 #include "bindings/python/tensor_record.h"
+#include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace nb = nanobind;
@@ -17,35 +16,41 @@ ParameterReader::ParameterReader(nb::object journal, int threads)
 
 void ParameterReader::Add(nb::handle parameter, int64_t gradient, int64_t first, int64_t second, int64_t before,
                           int64_t after) {
-  entries_[parameter.ptr()] = {Ref::Borrow(parameter.ptr()), gradient, first, second, before, after};
+  entries_[parameter.ptr()] = {Ref::Borrow(parameter.ptr()), gradient, first, second, before, after, nullptr};
 }
 
-const ParameterReader::Entry* ParameterReader::Find(nb::handle parameter) const {
+ParameterReader::Entry* ParameterReader::Find(nb::handle parameter) {
   const auto found = entries_.find(parameter.ptr());
   return found != entries_.end() ? &found->second : nullptr;
 }
 
-bool ParameterReader::Take(const int64_t* numbers, PyObject* const* tensors, size_t count) {
+bool ParameterReader::Take(Entry* entry, std::span<const int64_t> numbers, PyObject* const* tensors) {
   std::array<TensorLook, 4> looks;
-  std::vector<uint32_t> series;
-  std::vector<TensorView> views;
+  std::array<uint32_t, 4> series;
+  std::array<TensorView, 4> views;
+  size_t count = 0;
   int64_t elements = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (numbers[i] < 0 || tensors[i] == nullptr || tensors[i] == Py_None) continue;
-    if (!IsPlainTensor(tensors[i]) || !framework().LookAt(tensors[i], &looks[i])) return false;
-    elements += looks[i].count;
-    series.push_back(static_cast<uint32_t>(numbers[i]));
-    views.push_back(looks[i].view());
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    PyObject* const tensor = tensors[i];
+    if (numbers[i] < 0 || tensor == nullptr || tensor == Py_None) continue;
+    TensorLook& look = looks[i];
+    const bool own = tensor == entry->parameter.get();
+    if (!IsPlainTensor(tensor) || !LookAgain(tensor, own ? entry->data : nullptr, &look)) return false;
+    if (own) entry->data = look.data;
+    elements += look.count;
+    series[count] = static_cast<uint32_t>(numbers[i]);
+    views[count++] = look.view();
   }
-  journal_->journal().Announce(series);
-  WithoutGilFor(elements, [&] { journal_->journal().Take(series, views, threads_); });
+  const std::span taken(series.data(), count);
+  journal_->journal().Announce(taken);
+  WithoutGilFor(elements, [&] { journal_->journal().Take(taken, {views.data(), count}, threads_); });
   return true;
 }
 
 bool ParameterReader::Before(nb::handle parameter, nb::handle state) {
   static PyObject* const first = PyUnicode_InternFromString("exp_avg");
   static PyObject* const second = PyUnicode_InternFromString("exp_avg_sq");
-  const Entry* e = Find(parameter);
+  Entry* e = Find(parameter);
   if (e == nullptr) return false;
   Ref gradient(e->gradient >= 0 ? PyObject_GetAttr(parameter.ptr(), torch_names.grad) : nullptr);
   Ref own;
@@ -61,13 +66,13 @@ bool ParameterReader::Before(nb::handle parameter, nb::handle state) {
   // Last what an optimizer uses first: it lies nearest in the cache then.
   PyObject* const tensors[] = {square.get(), mean.get(), gradient.get(), parameter.ptr()};
   const int64_t numbers[] = {e->second, e->first, e->gradient, e->before};
-  return Take(numbers, tensors, 4);
+  return Take(e, numbers, tensors);
 }
 
 bool ParameterReader::After(nb::handle parameter) {
-  const Entry* e = Find(parameter);
+  Entry* e = Find(parameter);
   PyObject* const tensor = parameter.ptr();
-  return e != nullptr && Take(&e->after, &tensor, 1);
+  return e != nullptr && Take(e, {&e->after, 1}, &tensor);
 }
 
 void BindParameterReader(nb::module_& m) {

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 
 #include "bindings/monitor/monitor_journal.h"
@@ -25,9 +26,10 @@ class ParameterReader {
   struct Entry {
     Ref parameter;
     int64_t gradient, first, second, before, after;
+    const char* data;  // of the parameter, when it was looked at last
   };
-  const Entry* Find(nanobind::handle parameter) const;
-  bool Take(const int64_t* numbers, PyObject* const* tensors, size_t count);
+  Entry* Find(nanobind::handle parameter);
+  bool Take(Entry* entry, std::span<const int64_t> numbers, PyObject* const* tensors);
 
   Ref owner_;
   MonitorJournal* journal_;

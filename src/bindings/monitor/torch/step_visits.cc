@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "bindings/python/framework.h"
-#include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/torch_objects.h"
@@ -25,13 +23,11 @@ class VisitedItems {
     }
   }
 
+  /// Null at the end, or with an error of Python.
   nb::object Next() {
     for (StepVisits* watch : std::exchange(reading_, {})) watch->Leave(item_.ptr());
     item_ = nb::steal(PyIter_Next(items_.ptr()));
-    if (!item_.is_valid()) {
-      if (PyErr_Occurred()) throw nb::python_error();
-      throw nb::stop_iteration();
-    }
+    if (!item_.is_valid()) return {};
     for (StepVisits* watch : watches_) {
       if (watch->Reach(item_.ptr())) reading_.push_back(watch);
     }
@@ -44,13 +40,26 @@ class VisitedItems {
   std::vector<StepVisits*> watches_, reading_;
 };
 
+PyObject* NextItem(PyObject* self) {
+  try {
+    return nb::inst_ptr<VisitedItems>(self)->Next().release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
+// Slots of the type: a method would end with an exception of C++ in each step.
+PyType_Slot visited_slots[] = {{Py_tp_iter, reinterpret_cast<void*>(PyObject_SelfIter)},
+                               {Py_tp_iternext, reinterpret_cast<void*>(NextItem)},
+                               {0, nullptr}};
+
 }  // namespace
 
 bool StepVisits::Begin(nb::sequence parameters, nb::object reader, nb::object state) {
   Clear();
   for (const nb::handle parameter : parameters) {
-    TensorLook look;
-    if (!IsPlainTensor(parameter.ptr()) || !framework().LookAt(parameter.ptr(), &look) || !look.on_host) {
+    if (!IsPlainTensor(parameter.ptr()) || !AttrIsTrue(parameter.ptr(), torch_names.is_cpu)) {
       Clear();
       return false;
     }
@@ -106,10 +115,9 @@ void BindStepVisits(nb::module_& m) {
       .def("left", &StepVisits::Left,
            "(parameters that the step has left alone, those that it has changed without a visit), in no order.")
       .def("clear", &StepVisits::Clear, "Reads nothing more until begin().");
-  nb::class_<VisitedItems>(m, "VisitedItems", "An iterator over what another gives, which tells StepVisits of it.")
-      .def(nb::init<nb::object, nb::list>(), nb::arg("items"), nb::arg("watches"))
-      .def("__iter__", [](nb::handle self) { return self; })
-      .def("__next__", &VisitedItems::Next);
+  nb::class_<VisitedItems>(m, "VisitedItems", nb::type_slots(visited_slots),
+                           "An iterator over what another gives, which tells StepVisits of it.")
+      .def(nb::init<nb::object, nb::list>(), nb::arg("items"), nb::arg("watches"));
 }
 
 }  // namespace msprobe
