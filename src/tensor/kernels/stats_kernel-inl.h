@@ -88,57 +88,102 @@ inline void FoldInto(double* lanes, const typename V::F* v) {
   }
 }
 
-/// Float, bfloat16 and half: max and min exactly, sums in float lanes by blocks. `Source` loads elements as floats.
-template <class V, class Source>
-void FloatKernel(const void* data, size_t n, Partial* acc) {
+/// What one stream of a float kernel holds in registers for a block.
+template <class V>
+struct FloatBlock {
+  static constexpr size_t kVectors = kLanes / V::kFloats;
   using F = typename V::F;
-  constexpr size_t kVectors = kLanes / V::kFloats;
-  const size_t whole = n / kLanes * kLanes;
-  F most = V::Set(-__builtin_huge_valf()), least = V::Set(__builtin_huge_valf());
-  Lanes lanes;
-  for (size_t begin = 0; begin < whole; begin += kBlock) {
-    const size_t end = Smaller(begin + kBlock, whole);
-    F sum[kVectors], squares[kVectors];
+  F sum[kVectors], squares[kVectors], most, least;
+
+  void Clear() {
     for (size_t k = 0; k < kVectors; ++k) sum[k] = squares[k] = V::Set(0.0f);
-    F block_most = V::Set(-__builtin_huge_valf()), block_least = V::Set(__builtin_huge_valf());
-    for (size_t i = begin; i < end; i += kLanes) {
-      F v[kVectors];
+    most = V::Set(-__builtin_huge_valf());
+    least = V::Set(__builtin_huge_valf());
+  }
+
+  template <class Source>
+  void Add(const void* data, size_t i) {
+    F v[kVectors];
 #pragma GCC unroll 8
-      for (size_t k = 0; k < kVectors; ++k) {
-        v[k] = Source::Vector(data, i + k * V::kFloats);
-        sum[k] = V::Add(sum[k], v[k]);
-        squares[k] = V::Fma(v[k], v[k], squares[k]);
-      }
-      // Max(a, b) is b where either is NaN. A NaN may hide other elements here, but then the result is NaN anyway.
-      F high = v[0], low = v[0];
-#pragma GCC unroll 8
-      for (size_t k = 1; k < kVectors; ++k) {
-        high = V::Max(high, v[k]);
-        low = V::Min(low, v[k]);
-      }
-      block_most = V::Max(high, block_most);
-      block_least = V::Min(low, block_least);
+    for (size_t k = 0; k < kVectors; ++k) {
+      v[k] = Source::Vector(data, i + k * V::kFloats);
+      sum[k] = V::Add(sum[k], v[k]);
+      squares[k] = V::Fma(v[k], v[k], squares[k]);
     }
-    most = V::Max(block_most, most);
-    least = V::Min(block_least, least);
+    // Max(a, b) is b where either is NaN. A NaN may hide other elements here, but then the result is NaN anyway.
+    F high = v[0], low = v[0];
+#pragma GCC unroll 8
+    for (size_t k = 1; k < kVectors; ++k) {
+      high = V::Max(high, v[k]);
+      low = V::Min(low, v[k]);
+    }
+    most = V::Max(high, most);
+    least = V::Min(low, least);
+  }
+
+  /// Whether the squares are within the range of float.
+  bool Holds() const {
     F all = squares[0];
     for (size_t k = 1; k < kVectors; ++k) all = V::Add(all, squares[k]);
     const float total = V::Sum(all);
-    const bool zeros = total == 0.0f && V::Greatest(block_most) == 0.0f && V::Greatest(V::Negate(block_least)) == 0.0f;
-    if (zeros || (total >= kLeastSquares && total <= kMostSquares)) {
-      FoldInto<V>(lanes.sum, sum);
-      FoldInto<V>(lanes.squares, squares);
-    } else {
-      RedoBlock<V, Source>(data, begin, end, &lanes, acc);
+    const bool zeros = total == 0.0f && V::Greatest(most) == 0.0f && V::Greatest(V::Negate(least)) == 0.0f;
+    return zeros || (total >= kLeastSquares && total <= kMostSquares);
+  }
+};
+
+/// Float, bfloat16 and half: max and min exactly, sums in float lanes by blocks. `Source` loads elements as floats.
+/// Each of kStreams runs of n elements has a partial of its own; what is found does not depend on how many they are.
+template <class V, class Source, size_t kStreams>
+inline void FloatStreams(const void* const* data, size_t n, Partial* const* acc) {
+  using F = typename V::F;
+  const size_t whole = n / kLanes * kLanes;
+  F most[kStreams], least[kStreams];
+  Lanes lanes[kStreams];
+  for (size_t s = 0; s < kStreams; ++s) {
+    most[s] = V::Set(-__builtin_huge_valf());
+    least[s] = V::Set(__builtin_huge_valf());
+  }
+  for (size_t begin = 0; begin < whole; begin += kBlock) {
+    const size_t end = Smaller(begin + kBlock, whole);
+    FloatBlock<V> block[kStreams];
+    for (size_t s = 0; s < kStreams; ++s) block[s].Clear();
+    for (size_t i = begin; i < end; i += kLanes) {
+#pragma GCC unroll 2
+      for (size_t s = 0; s < kStreams; ++s) block[s].template Add<Source>(data[s], i);
+    }
+    for (size_t s = 0; s < kStreams; ++s) {
+      most[s] = V::Max(block[s].most, most[s]);
+      least[s] = V::Min(block[s].least, least[s]);
+      if (block[s].Holds()) {
+        FoldInto<V>(lanes[s].sum, block[s].sum);
+        FoldInto<V>(lanes[s].squares, block[s].squares);
+      } else {
+        RedoBlock<V, Source>(data[s], begin, end, &lanes[s], acc[s]);
+      }
     }
   }
-  if (whole) {
-    acc->max = Larger<double>(acc->max, V::Greatest(most));
-    acc->min = Smaller<double>(acc->min, -V::Greatest(V::Negate(least)));
-    acc->sum += lanes.Fold(lanes.sum);
-    acc->squares += lanes.Fold(lanes.squares);
+  for (size_t s = 0; s < kStreams; ++s) {
+    if (whole) {
+      acc[s]->max = Larger<double>(acc[s]->max, V::Greatest(most[s]));
+      acc[s]->min = Smaller<double>(acc[s]->min, -V::Greatest(V::Negate(least[s])));
+      acc[s]->sum += lanes[s].Fold(lanes[s].sum);
+      acc[s]->squares += lanes[s].Fold(lanes[s].squares);
+    }
+    for (size_t i = whole; i < n; ++i) AddOne(Source::One(data[s], i), acc[s]);
   }
-  for (size_t i = whole; i < n; ++i) AddOne(Source::One(data, i), acc);
+}
+
+template <class V, class Source>
+void FloatKernel(const void* data, size_t n, Partial* acc) {
+  FloatStreams<V, Source, 1>(&data, n, &acc);
+}
+
+/// Two runs side by side: what lies in memory comes 4 to 9 % sooner than one run after the other.
+template <class V, class Source>
+void FloatPairKernel(const void* a, const void* b, size_t n, Partial* of_a, Partial* of_b) {
+  const void* const data[] = {a, b};
+  Partial* const acc[] = {of_a, of_b};
+  FloatStreams<V, Source, 2>(data, n, acc);
 }
 
 template <class V>
@@ -309,12 +354,16 @@ struct HalfSource {
 
 template <class V>
 StatsTable MakeTable(const char* name) {
-  StatsTable t{name, {}};
+  StatsTable t{name, {}, {}};
   for (size_t i = 0; i < static_cast<size_t>(DType::kUnknown); ++i) t.by_dtype[i] = PlainKernel(static_cast<DType>(i));
   const auto set = [&](DType d, Kernel k) { t.by_dtype[static_cast<size_t>(d)] = k; };
   set(DType::kFloat32, FloatKernel<V, Float32Source<V>>);
   set(DType::kBFloat16, FloatKernel<V, BFloatSource<V>>);
   set(DType::kFloat16, FloatKernel<V, HalfSource<V>>);
+  // Where the sums of two runs fit into the registers. Two bytes an element are not faster so.
+  if constexpr (V::kFloats == 16) {
+    t.pairs[static_cast<size_t>(DType::kFloat32)] = FloatPairKernel<V, Float32Source<V>>;
+  }
   set(DType::kFloat64, DoubleKernel<V>);
   set(DType::kInt8, SmallIntKernel<int8_t, int32_t>);
   set(DType::kUInt8, SmallIntKernel<uint8_t, uint32_t>);

@@ -163,7 +163,7 @@ Kernel PlainKernel(DType t) {
 
 const StatsTable* ScalarKernels() {
   static const StatsTable table = [] {
-    StatsTable t{"scalar", {}};
+    StatsTable t{"scalar", {}, {}};
     for (size_t i = 0; i < static_cast<size_t>(DType::kUnknown); ++i)
       t.by_dtype[i] = PlainKernel(static_cast<DType>(i));
     const auto set = [&](DType d, Kernel k) { t.by_dtype[static_cast<size_t>(d)] = k; };
