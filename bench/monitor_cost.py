@@ -9,7 +9,7 @@ before and after it, each the median of its steps (of monitored and other steps 
 median of all rounds. Processor time of the process for one rank, wall time for two. Old tool: .venv-old.
 
 What is written is removed at the end of all: for minutes after thousands of files were removed, ext4 takes ten times as long to make one
-(0.3 ms instead of 0.03), and either tool makes six in each step. For the same reason nothing else should have removed many before.
+(0.3 ms instead of 0.03), and either tool makes six or more in each monitored step. For the same reason nothing else should have removed many before.
 
 With --device cuda a block is waited for as a whole, as trainings that look at their loss now and then do, and its wall time counts.
 """

@@ -148,7 +148,8 @@ bool LookAtHostTensor(PyObject* tensor, TensorLook* look) { return LookAtAny(ten
 
 bool LookAgain(PyObject* tensor, const char* data, TensorLook* look) {
   const bool same = data != nullptr && torch_objects().dlpack != nullptr && LookByDlpack(tensor, look) &&
-                    look->data == data && look->on_host && look->dtype != DType::kUnknown && look->ndim <= kMaxDims;
+                    look->data == data && look->on_host && look->dtype != DType::kUnknown && !IsComplex(look->dtype) &&
+                    look->ndim <= kMaxDims;
   if (!same) return LookAtHostTensor(tensor, look);
   look->Count();
   return reinterpret_cast<uintptr_t>(data) >= kLowAddress || LookAtHostTensor(tensor, look);

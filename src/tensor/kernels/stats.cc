@@ -76,7 +76,14 @@ int64_t RunPairs(const Layout& layout, PairKernel kernel, int64_t begin, int64_t
   std::array<Partial, kPart / kRun / 2> second;
   const auto at = [&](int64_t run) { return layout.data + static_cast<size_t>(begin + run * kRun) * layout.element; };
   for (int64_t i = 0; i < half; ++i) kernel(at(i), at(half + i), kRun, acc, &second[static_cast<size_t>(i)]);
-  for (int64_t i = 0; i < half; ++i) Fold(second[static_cast<size_t>(i)], acc);
+  for (int64_t i = 0; i < half; ++i) {
+    const Partial& later = second[static_cast<size_t>(i)];
+    // Of zeros with two signs the later one stays, as in the kernels; Fold() keeps the first.
+    const double most = acc->max, least = acc->min;
+    Fold(later, acc);
+    acc->max = most > later.max ? most : later.max;
+    acc->min = least < later.min ? least : later.min;
+  }
   return begin + 2 * half * kRun;
 }
 

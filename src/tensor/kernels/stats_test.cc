@@ -384,6 +384,18 @@ TEST(Stats, SameBitsForRunsSideBySide) {
       }
     }
   }
+  std::vector<float> zeros(32768, 0.0f);
+  for (size_t i = zeros.size() / 2; i < zeros.size(); ++i) zeros[i] = -0.0f;
+  const int64_t n = 32768;
+  for (const char* isa : Isas()) {
+    const WithIsa with(isa);
+    Stats apart, paired;
+    uint32_t crc = 0;
+    const TensorView view{zeros.data(), DType::kFloat32, 1, &n, nullptr};
+    ASSERT_TRUE(ComputeStatsAndCrc32(view, &apart, &crc) && ComputeStats(view, &paired));
+    EXPECT_EQ(bits(paired.max), bits(apart.max)) << isa;
+    EXPECT_EQ(bits(paired.min), bits(apart.min)) << isa;
+  }
 }
 
 TEST(Crc32, VectorsAgreeWithThePlainLoop) {

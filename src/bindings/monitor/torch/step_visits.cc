@@ -1,5 +1,6 @@
 #include "bindings/monitor/torch/step_visits.h"
 
+#include <new>
 #include <utility>
 
 #include "bindings/python/runtime.h"
@@ -45,8 +46,10 @@ PyObject* NextItem(PyObject* self) {
     return nb::inst_ptr<VisitedItems>(self)->Next().release().ptr();
   } catch (nb::python_error& error) {
     error.restore();
-    return nullptr;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
   }
+  return nullptr;
 }
 
 // Slots of the type: a method would end with an exception of C++ in each step.
