@@ -1,7 +1,6 @@
 #include "tensor/kernels/stats.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -16,16 +15,16 @@ namespace msprobe {
 namespace {
 
 using stats::Kernel;
-using stats::PairKernel;
 using stats::Partial;
 using stats::StatsTable;
+using stats::TwinKernel;
 
 // Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
 constexpr int64_t kPart = int64_t{1} << 18;
 // Elements that a kernel takes at a time, so that a checksum of the same run still finds it in the cache.
 constexpr int64_t kRun = int64_t{1} << 12;
 // Fewer elements than this lie in the cache of a core, where runs side by side are no faster.
-constexpr int64_t kPaired = int64_t{1} << 15;
+constexpr int64_t kSideBySide = int64_t{1} << 15;
 // A thread that has fewer parts than this to read costs more than it brings: the training waits while it starts.
 constexpr int64_t kPartsOfThread = 8;
 
@@ -57,11 +56,11 @@ void Fold(const Partial& from, Partial* to) {
 /// How the elements of a dtype are read.
 struct Kernels {
   Kernel one;
-  PairKernel pair;  // may be null
+  TwinKernel twin;  // may be null
 };
 
 Kernels KernelsFor(const StatsTable& table, DType dtype) {
-  return {table.by_dtype[static_cast<size_t>(dtype)], table.pairs[static_cast<size_t>(dtype)]};
+  return {table.by_dtype[static_cast<size_t>(dtype)], table.twins[static_cast<size_t>(dtype)]};
 }
 
 /// What is found in one part of a tensor; the checksum only where it is asked for, which needs elements in C order.
@@ -70,41 +69,54 @@ struct Part {
   uint32_t crc = 0;
 };
 
-/// Reads runs of the first half and of the second side by side, adds them in their order, and gives where they end.
-int64_t RunPairs(const Layout& layout, PairKernel kernel, int64_t begin, int64_t end, Partial* acc) {
-  const int64_t half = (end - begin) / kRun / 2;
-  std::array<Partial, kPart / kRun / 2> second;
-  const auto at = [&](int64_t run) { return layout.data + static_cast<size_t>(begin + run * kRun) * layout.element; };
-  for (int64_t i = 0; i < half; ++i) kernel(at(i), at(half + i), kRun, acc, &second[static_cast<size_t>(i)]);
-  for (int64_t i = 0; i < half; ++i) {
-    const Partial& later = second[static_cast<size_t>(i)];
-    // Of zeros with two signs the later one stays, as in the kernels; Fold() keeps the first.
-    const double most = acc->max, least = acc->min;
-    Fold(later, acc);
-    acc->max = most > later.max ? most : later.max;
-    acc->min = least < later.min ? least : later.min;
+/// What kernels find in runs of contiguous elements, and the checksum of these.
+class PartReader {
+ public:
+  PartReader(const Layout& layout, const Kernels& kernels, bool crc) : layout_(layout), kernels_(kernels), crc_(crc) {}
+
+  Part Read(int64_t begin, int64_t end) {
+    if (kernels_.twin != nullptr && end - begin >= kSideBySide) begin = Twins(begin, end);
+    for (int64_t at = begin; at < end; at += kRun) {
+      const int64_t n = std::min(kRun, end - at);
+      kernels_.one(At(at), static_cast<size_t>(n), &part_.partial);
+      AddCrc(at, n, at + kRun < end, &part_.crc);
+    }
+    return part_;
   }
-  return begin + 2 * half * kRun;
-}
+
+ private:
+  const char* At(int64_t i) const { return layout_.data + static_cast<size_t>(i) * layout_.element; }
+  size_t Bytes(int64_t n) const { return static_cast<size_t>(n) * layout_.element; }
+
+  void AddCrc(int64_t at, int64_t n, bool more, uint32_t* crc) const {
+    // The next run comes from memory while this one is folded.
+    if (crc_) *crc = crc32::Update(At(at), Bytes(n), *crc, more ? Bytes(n) : 0);
+  }
+
+  /// Runs of the first half beside those of the second; gives where they end.
+  int64_t Twins(int64_t begin, int64_t end) {
+    const int64_t half = (end - begin) / kRun / 2 * kRun;
+    uint32_t second = 0;
+    for (int64_t at = begin; at < begin + half; at += kRun) {
+      const bool more = at + kRun < begin + half;
+      kernels_.twin(At(at), At(at + half), static_cast<size_t>(kRun), &part_.partial);
+      AddCrc(at, kRun, more, &part_.crc);
+      AddCrc(at + half, kRun, more, &second);
+    }
+    if (crc_) part_.crc = CombineCrc32(part_.crc, second, Bytes(half));
+    return begin + 2 * half;
+  }
+
+  const Layout& layout_;
+  const Kernels& kernels_;
+  const bool crc_;
+  Part part_;
+};
 
 Part RunPart(const Layout& layout, const Kernels& kernels, int64_t begin, int64_t end, bool crc) {
+  if (layout.contiguous()) return PartReader(layout, kernels, crc).Read(begin, end);
   Part part;
-  const Kernel kernel = kernels.one;
-  if (!layout.contiguous()) {
-    LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernel(p, n, &part.partial); });
-    return part;
-  }
-  if (!crc && kernels.pair != nullptr && end - begin >= kPaired) {
-    begin = RunPairs(layout, kernels.pair, begin, end, &part.partial);
-  }
-  for (int64_t at = begin; at < end; at += kRun) {
-    const auto n = static_cast<size_t>(std::min(kRun, end - at));
-    const char* p = layout.data + static_cast<size_t>(at) * layout.element;
-    kernel(p, n, &part.partial);
-    const size_t bytes = n * layout.element;
-    // The next run comes from memory while this one is folded.
-    if (crc) part.crc = crc32::Update(p, bytes, part.crc, at + kRun < end ? bytes : 0);
-  }
+  LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernels.one(p, n, &part.partial); });
   return part;
 }
 

@@ -35,8 +35,15 @@ inline T Load(const void* data, size_t i) {
 
 /// Running sums of the 32 lanes in double.
 struct Lanes {
-  alignas(64) double sum[kLanes] = {};
-  alignas(64) double squares[kLanes] = {};
+  alignas(64) double sum[kLanes];
+  alignas(64) double squares[kLanes];
+  template <class V>
+  void Clear() {
+    for (size_t k = 0; k < kLanes; k += V::kFloats / 2) {
+      V::Store(sum + k, V::SetD(0.0));
+      V::Store(squares + k, V::SetD(0.0));
+    }
+  }
   double Fold(double* lane) {
     for (size_t width = kLanes / 2; width > 0; width /= 2) {
       for (size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
@@ -88,7 +95,7 @@ inline void FoldInto(double* lanes, const typename V::F* v) {
   }
 }
 
-/// What one stream of a float kernel holds in registers for a block.
+/// What a float kernel holds in registers for a block.
 template <class V>
 struct FloatBlock {
   static constexpr size_t kVectors = kLanes / V::kFloats;
@@ -131,59 +138,63 @@ struct FloatBlock {
   }
 };
 
+/// Asks for the lines of 32 elements that lie a page beyond: what the processor fetches by itself ends with the page.
+template <class Source>
+inline void Ahead(const void* data, size_t i) {
+  constexpr size_t kPage = 4096, kLine = 64;
+  const char* at = static_cast<const char*>(data) + i * Source::kBytes + kPage;
+  for (size_t line = 0; line < kLanes * Source::kBytes; line += kLine) __builtin_prefetch(at + line);
+}
+
 /// Float, bfloat16 and half: max and min exactly, sums in float lanes by blocks. `Source` loads elements as floats.
-/// Each of kStreams runs of n elements has a partial of its own; what is found does not depend on how many they are.
-template <class V, class Source, size_t kStreams>
-inline void FloatStreams(const void* const* data, size_t n, Partial* const* acc) {
-  using F = typename V::F;
+/// A block has as many elements of each of the kRuns runs, of n elements each.
+template <class V, class Source, size_t kRuns>
+inline void FloatRuns(const void* const* data, size_t n, Partial* acc) {
   const size_t whole = n / kLanes * kLanes;
-  F most[kStreams], least[kStreams];
-  Lanes lanes[kStreams];
-  for (size_t s = 0; s < kStreams; ++s) {
-    most[s] = V::Set(-__builtin_huge_valf());
-    least[s] = V::Set(__builtin_huge_valf());
-  }
-  for (size_t begin = 0; begin < whole; begin += kBlock) {
-    const size_t end = Smaller(begin + kBlock, whole);
-    FloatBlock<V> block[kStreams];
-    for (size_t s = 0; s < kStreams; ++s) block[s].Clear();
+  auto most = V::Set(-__builtin_huge_valf()), least = V::Set(__builtin_huge_valf());
+  Lanes lanes;
+  lanes.Clear<V>();
+  for (size_t begin = 0; begin < whole; begin += kBlock / kRuns) {
+    const size_t end = Smaller(begin + kBlock / kRuns, whole);
+    FloatBlock<V> block;
+    block.Clear();
     for (size_t i = begin; i < end; i += kLanes) {
 #pragma GCC unroll 2
-      for (size_t s = 0; s < kStreams; ++s) block[s].template Add<Source>(data[s], i);
-    }
-    for (size_t s = 0; s < kStreams; ++s) {
-      most[s] = V::Max(block[s].most, most[s]);
-      least[s] = V::Min(block[s].least, least[s]);
-      if (block[s].Holds()) {
-        FoldInto<V>(lanes[s].sum, block[s].sum);
-        FoldInto<V>(lanes[s].squares, block[s].squares);
-      } else {
-        RedoBlock<V, Source>(data[s], begin, end, &lanes[s], acc[s]);
+      for (size_t r = 0; r < kRuns; ++r) {
+        if constexpr (kRuns > 1) Ahead<Source>(data[r], i);
+        block.template Add<Source>(data[r], i);
       }
     }
-  }
-  for (size_t s = 0; s < kStreams; ++s) {
-    if (whole) {
-      acc[s]->max = Larger<double>(acc[s]->max, V::Greatest(most[s]));
-      acc[s]->min = Smaller<double>(acc[s]->min, -V::Greatest(V::Negate(least[s])));
-      acc[s]->sum += lanes[s].Fold(lanes[s].sum);
-      acc[s]->squares += lanes[s].Fold(lanes[s].squares);
+    most = V::Max(block.most, most);
+    least = V::Min(block.least, least);
+    if (block.Holds()) {
+      FoldInto<V>(lanes.sum, block.sum);
+      FoldInto<V>(lanes.squares, block.squares);
+    } else {
+      for (size_t r = 0; r < kRuns; ++r) RedoBlock<V, Source>(data[r], begin, end, &lanes, acc);
     }
-    for (size_t i = whole; i < n; ++i) AddOne(Source::One(data[s], i), acc[s]);
+  }
+  if (whole) {
+    acc->max = Larger<double>(acc->max, V::Greatest(most));
+    acc->min = Smaller<double>(acc->min, -V::Greatest(V::Negate(least)));
+    acc->sum += lanes.Fold(lanes.sum);
+    acc->squares += lanes.Fold(lanes.squares);
+  }
+  for (size_t r = 0; r < kRuns; ++r) {
+    for (size_t i = whole; i < n; ++i) AddOne(Source::One(data[r], i), acc);
   }
 }
 
 template <class V, class Source>
 void FloatKernel(const void* data, size_t n, Partial* acc) {
-  FloatStreams<V, Source, 1>(&data, n, &acc);
+  FloatRuns<V, Source, 1>(&data, n, acc);
 }
 
-/// Two runs side by side: what lies in memory comes 4 to 9 % sooner than one run after the other.
+/// Two runs into the same sums. From memory they come up to a quarter sooner than one (BM_Stats).
 template <class V, class Source>
-void FloatPairKernel(const void* a, const void* b, size_t n, Partial* of_a, Partial* of_b) {
+void FloatTwinKernel(const void* a, const void* b, size_t n, Partial* acc) {
   const void* const data[] = {a, b};
-  Partial* const acc[] = {of_a, of_b};
-  FloatStreams<V, Source, 2>(data, n, acc);
+  FloatRuns<V, Source, 2>(data, n, acc);
 }
 
 template <class V>
@@ -212,7 +223,8 @@ void DoubleKernel(const void* data, size_t n, Partial* acc) {
     least = V::Min(low, least);
   }
   if (whole) {
-    Lanes lanes;
+    Lanes lanes;  // half of them stay zero
+    lanes.Clear<V>();
     alignas(64) double high[kD], low[kD];
     V::Store(high, most);
     V::Store(low, least);
@@ -336,19 +348,26 @@ void BoolKernel(const void* data, size_t n, Partial* acc) {
 
 template <class V>
 struct Float32Source {
-  static typename V::F Vector(const void* p, size_t i) { return V::LoadFloat(static_cast<const char*>(p) + i * 4); }
+  static constexpr size_t kBytes = 4;
+  static typename V::F Vector(const void* p, size_t i) {
+    return V::LoadFloat(static_cast<const char*>(p) + i * kBytes);
+  }
   static double One(const void* p, size_t i) { return Load<float>(p, i); }
 };
 template <class V>
 struct BFloatSource {
-  static typename V::F Vector(const void* p, size_t i) { return V::LoadBFloat(static_cast<const char*>(p) + i * 2); }
+  static constexpr size_t kBytes = 2;
+  static typename V::F Vector(const void* p, size_t i) {
+    return V::LoadBFloat(static_cast<const char*>(p) + i * kBytes);
+  }
   static double One(const void* p, size_t i) {
     return __builtin_bit_cast(float, static_cast<uint32_t>(Load<uint16_t>(p, i)) << 16);
   }
 };
 template <class V>
 struct HalfSource {
-  static typename V::F Vector(const void* p, size_t i) { return V::LoadHalf(static_cast<const char*>(p) + i * 2); }
+  static constexpr size_t kBytes = 2;
+  static typename V::F Vector(const void* p, size_t i) { return V::LoadHalf(static_cast<const char*>(p) + i * kBytes); }
   static double One(const void* p, size_t i) { return HalfToFloat(Load<uint16_t>(p, i)); }
 };
 
@@ -356,14 +375,13 @@ template <class V>
 StatsTable MakeTable(const char* name) {
   StatsTable t{name, {}, {}};
   for (size_t i = 0; i < static_cast<size_t>(DType::kUnknown); ++i) t.by_dtype[i] = PlainKernel(static_cast<DType>(i));
-  const auto set = [&](DType d, Kernel k) { t.by_dtype[static_cast<size_t>(d)] = k; };
-  set(DType::kFloat32, FloatKernel<V, Float32Source<V>>);
-  set(DType::kBFloat16, FloatKernel<V, BFloatSource<V>>);
-  set(DType::kFloat16, FloatKernel<V, HalfSource<V>>);
-  // Where the sums of two runs fit into the registers. Two bytes an element are not faster so.
-  if constexpr (V::kFloats == 16) {
-    t.pairs[static_cast<size_t>(DType::kFloat32)] = FloatPairKernel<V, Float32Source<V>>;
-  }
+  const auto set = [&](DType d, Kernel k, TwinKernel twin = nullptr) {
+    t.by_dtype[static_cast<size_t>(d)] = k;
+    t.twins[static_cast<size_t>(d)] = twin;
+  };
+  set(DType::kFloat32, FloatKernel<V, Float32Source<V>>, FloatTwinKernel<V, Float32Source<V>>);
+  set(DType::kBFloat16, FloatKernel<V, BFloatSource<V>>, FloatTwinKernel<V, BFloatSource<V>>);
+  set(DType::kFloat16, FloatKernel<V, HalfSource<V>>, FloatTwinKernel<V, HalfSource<V>>);
   set(DType::kFloat64, DoubleKernel<V>);
   set(DType::kInt8, SmallIntKernel<int8_t, int32_t>);
   set(DType::kUInt8, SmallIntKernel<uint8_t, uint32_t>);

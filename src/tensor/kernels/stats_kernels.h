@@ -24,13 +24,13 @@ struct Partial {
 };
 
 using Kernel = void (*)(const void* data, size_t n, Partial* acc);
-/// Reads two runs of n elements at a time and adds to each partial what Kernel adds for its run.
-using PairKernel = void (*)(const void* a, const void* b, size_t n, Partial* of_a, Partial* of_b);
+/// Reads two runs of n elements side by side.
+using TwinKernel = void (*)(const void* a, const void* b, size_t n, Partial* acc);
 
 struct StatsTable {
   const char* name;
   Kernel by_dtype[static_cast<size_t>(DType::kUnknown)];
-  PairKernel pairs[static_cast<size_t>(DType::kUnknown)];  // null: one run after another
+  TwinKernel twins[static_cast<size_t>(DType::kUnknown)];  // null: one run after another
 };
 
 // Null when the compiler's target does not know the instruction set, or this machine cannot run it.
