@@ -1,12 +1,15 @@
 """What a monitor costs: the duration of a training step with TrainerMon over that without, of both tools.
 
-    .venv/bin/python bench/monitor_cost.py [--rounds N] [--processes N]
+    .venv/bin/python bench/monitor_cost.py [--rounds N] [--processes N] [--in-turn]
 
 Each configuration runs in processes (pairs of them with --ranks 2) of its own, in which blocks of steps with and without the monitor
 alternate on one model: two models of the same size differ by some percent of a step, by where their memory lies. The old tool cannot be
 taken off a model, so that it gets a second one. A round is the duration of a step of a block with the monitor over that of the blocks
 before and after it, each the median of its steps (of monitored and other steps apart, weighted by how often they come); the result is the
 median of all rounds. Processor time of the process for one rank, wall time for two. Old tool: .venv-old.
+
+With --in-turn every other step is monitored (step_interval 2) and stands over its two neighbours, ten to a round: on machines whose speed
+drifts within seconds this tells tenths of a percent. What a monitor costs in steps that it does not look at is not in it.
 
 What is written is removed at the end of all: for minutes after thousands of files were removed, ext4 takes ten times as long to make one
 (0.3 ms instead of 0.03), and either tool makes six or more in each monitored step. For the same reason nothing else should have removed many before.
@@ -48,7 +51,7 @@ TOOLS = {
 }
 
 
-def measure(name, rounds, out, device):
+def measure(name, rounds, out, device, in_turn):
     """In the process that trains: the ratio of each round, and the duration of a step without the monitor."""
     import torch
 
@@ -57,6 +60,8 @@ def measure(name, rounds, out, device):
 
     torch.set_num_threads(1)
     config, steps, monitored = CONFIGURATIONS[name]
+    if in_turn:
+        config = {**config, "step_interval": 2}
     ranks = int(os.environ.get("WORLD_SIZE", 1))
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
@@ -108,6 +113,16 @@ def measure(name, rounds, out, device):
     model, optimizer, step = trainer()
     for _ in range(3):
         step()
+    if in_turn:
+        watch(model, optimizer)
+        times = []
+        # The first steps make files and name series.
+        for _ in range(4 + 20 * rounds + 1):
+            begin = clock()
+            step()
+            times.append(clock() - begin)
+        report([2 * times[i] / (times[i - 1] + times[i + 1]) for i in range(4, len(times) - 1, 2)], times[3::2])
+        return
     comes_off = hasattr(TrainerMon, "close")
     if not comes_off:
         other, its_optimizer, watched_step = trainer()
@@ -124,6 +139,10 @@ def measure(name, rounds, out, device):
             watched = duration(block(watched_step), monitored)
         bare.append(duration(block(step), ()))
         ratios.append(watched / ((bare[-2] + bare[-1]) / 2))
+    report(ratios, bare)
+
+
+def report(ratios, bare):
     if int(os.environ.get("RANK", 0)) == 0:
         print(json.dumps({"ratios": ratios, "step": statistics.median(bare)}))
 
@@ -134,8 +153,8 @@ def duration(times, monitored):
     return sum(statistics.median(kind) * len(kind) for kind in kinds if kind) / len(times)
 
 
-def run(tool, name, ranks, rounds, processes, device, directory):
-    found = [run_once(tool, name, ranks, rounds, device, tempfile.mkdtemp(dir=directory)) for _ in range(processes)]
+def run(tool, name, ranks, given, directory):
+    found = [run_once(tool, name, ranks, given, tempfile.mkdtemp(dir=directory)) for _ in range(given.processes)]
     ratios = sorted(ratio for one in found for ratio in one["ratios"])
     quarter = len(ratios) // 4
     return {
@@ -145,13 +164,14 @@ def run(tool, name, ranks, rounds, processes, device, directory):
     }
 
 
-def run_once(tool, name, ranks, rounds, device, out):
+def run_once(tool, name, ranks, given, out):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
         python, packages = TOOLS[tool]
-        command = [python, __file__, "--measure", name, "--rounds", str(rounds), "--out", out, "--device", device]
+        command = [python, __file__, "--measure", name, "--rounds", str(given.rounds), "--out", out]
+        command += ["--device", given.device, *(["--in-turn"] if given.in_turn else [])]
         where = {"OMP_NUM_THREADS": "1", **({"PYTHONPATH": packages} if packages else {})}
         if ranks > 1:
             where.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(ranks))
@@ -175,6 +195,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--in-turn", action="store_true", help="every other step is monitored")
     parser.add_argument("--measure")
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
@@ -184,7 +205,7 @@ def main():
     )
     given = parser.parse_args()
     if given.measure:
-        measure(given.measure, given.rounds, given.out, given.device)
+        measure(given.measure, given.rounds, given.out, given.device, given.in_turn)
         return
     print("| what is monitored | ranks | step without | " + " | ".join(given.tools.split(",")) + " |")
     print("|---|---|---|---|---|")
@@ -192,10 +213,7 @@ def main():
         for name in given.names.split(";"):
             for ranks in map(int, given.ranks.split(",")):
                 tools = given.tools.split(",")
-                found = {
-                    tool: run(tool, name, ranks, given.rounds, given.processes, given.device, directory)
-                    for tool in tools
-                }
+                found = {tool: run(tool, name, ranks, given, directory) for tool in tools}
                 step = next(iter(found.values()))["step"]
                 cells = " | ".join(
                     "{:.3f} ({:.3f} to {:.3f})".format(one["ratio"], *one["range"]) for one in found.values()
