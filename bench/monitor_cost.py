@@ -200,17 +200,19 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--tools", default="msprobe,mindstudio-probe")
     parser.add_argument("--ranks", default="1,2")
-    parser.add_argument(
-        "--names", default=";".join(list(CONFIGURATIONS)[:4]), help="of the configurations, with ; between"
-    )
+    parser.add_argument("--names", help="of the configurations, with ; between")
     given = parser.parse_args()
+    each = [name for name, (_, steps, monitored) in CONFIGURATIONS.items() if monitored == range(steps)]
+    names = given.names.split(";") if given.names else each if given.in_turn else list(CONFIGURATIONS)[:4]
+    if given.in_turn and (given.device != "cpu" or not set(names) <= set(each)):
+        parser.error("--in-turn: only on the CPU, and only what is monitored at every step: " + "; ".join(each))
     if given.measure:
         measure(given.measure, given.rounds, given.out, given.device, given.in_turn)
         return
     print("| what is monitored | ranks | step without | " + " | ".join(given.tools.split(",")) + " |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory:
-        for name in given.names.split(";"):
+        for name in names:
             for ranks in map(int, given.ranks.split(",")):
                 tools = given.tools.split(",")
                 found = {tool: run(tool, name, ranks, given, directory) for tool in tools}

@@ -190,7 +190,7 @@ void FloatKernel(const void* data, size_t n, Partial* acc) {
   FloatRuns<V, Source, 1>(&data, n, acc);
 }
 
-/// Two runs into the same sums. From memory they come up to a quarter sooner than one (BM_Stats).
+/// Two runs into the same sums. From memory they come a quarter sooner than one after the other (BM_Stats).
 template <class V, class Source>
 void FloatTwinKernel(const void* a, const void* b, size_t n, Partial* acc) {
   const void* const data[] = {a, b};
