@@ -76,27 +76,41 @@ venv() {
   pip_install "$dir" "$@"
   touch "$stamps/$dir.$key"
 }
-# share_torch DIR: what DIR has so far is linked into .venv-old, if that is new: torch is a gigabyte and half a minute to
-# unpack. pip replaces files and never writes into them, so each environment stays its own.
-share_torch() {
-  local site
-  [ "$1" = .venv ] && [ ! -e .venv-old ] || return 0
-  site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-  site=${site#"$PWD"/}
-  pip_install .venv transformers
-  python3 -m venv .venv-old
-  cp -alf "$site/." ".venv-old/${site#.venv/}/" 2>/dev/null || rm -rf .venv-old # no links here: pip installs it once more
+# share FROM TO: what FROM has so far is linked into TO, if that is new. pip replaces files and never writes into them, so each
+# environment stays its own.
+share() {
+  local from=$1 to=$2 site
+  [ ! -e "$to" ] && [ ! -e "$from/bin/msprobe" ] || return 0
+  site=$("$from/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  site=${site#"$PWD/$from"/}
+  python3 -m venv "$to"
+  cp -alf "$from/$site/." "$to/$site/" 2>/dev/null || rm -rf "$to" # no links here: pip installs it once more
 }
-# The environments that only tests need.
+# Torch is a gigabyte and half a minute to unpack.
+share_torch() {
+  [ "$1" = .venv ] && [ ! -e .venv-old ] || return 0
+  pip_install .venv transformers
+  share .venv .venv-old
+}
+# The environments that only tests need, in two rows at once.
 test_environments() {
+  local rows=() row
+  torch_environments & rows+=($!)
+  mindspore_environments & rows+=($!)
+  for row in "${rows[@]}"; do wait "$row" || exit 1; done
+}
+torch_environments() {
   venv .venv-old torch==2.13.0 transformers mindstudio-probe==26.2.0
+  programs
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
-  # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
+}
+# MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
+mindspore_environments() {
   venv .venv-ms "" mindspore==2.10.0 'numpy<2'
+  share .venv-ms .venv-ms-old
   venv .venv-ms-old "" mindspore==2.10.0 'numpy<2' mindstudio-probe==26.2.0
-  programs
 }
 # Programs that call PrecisionDebugger, for both tools to run (tests/python/test_programs.py): one with the few packages that
 # it imports; of the others the sources alone, whatever machine the wheels are for.
