@@ -14,6 +14,7 @@
 namespace msprobe {
 namespace {
 
+using stats::Found;
 using stats::Kernel;
 using stats::Partial;
 using stats::StatsTable;
@@ -40,11 +41,20 @@ std::atomic<const StatsTable*>& ActiveTable() {
   return table;
 }
 
-void Fold(const Partial& from, Partial* to) {
+double FoldLanes(const double* lanes) {
+  double half[stats::kLanes / 2];
+  for (size_t i = 0; i < stats::kLanes / 2; ++i) half[i] = lanes[i] + lanes[i + stats::kLanes / 2];
+  for (size_t width = stats::kLanes / 4; width > 0; width /= 2) {
+    for (size_t i = 0; i < width; ++i) half[i] += half[i + width];
+  }
+  return half[0];
+}
+
+void Fold(const Partial& from, Found* to) {
   to->max = std::max(to->max, from.max);
   to->min = std::min(to->min, from.min);
-  to->sum += from.sum;
-  to->squares += from.squares;
+  to->sum += from.sum + FoldLanes(from.lane_sums);
+  to->squares += from.squares + FoldLanes(from.lane_squares);
   to->int_max = std::max(to->int_max, from.int_max);
   to->int_min = std::min(to->int_min, from.int_min);
   to->uint_max = std::max(to->uint_max, from.uint_max);
@@ -72,16 +82,16 @@ struct Part {
 /// What kernels find in runs of contiguous elements, and the checksum of these.
 class PartReader {
  public:
-  PartReader(const Layout& layout, const Kernels& kernels, bool crc) : layout_(layout), kernels_(kernels), crc_(crc) {}
+  PartReader(const Layout& layout, const Kernels& kernels, bool crc, Part* part)
+      : layout_(layout), kernels_(kernels), crc_(crc), part_(*part) {}
 
-  Part Read(int64_t begin, int64_t end) {
+  void Read(int64_t begin, int64_t end) {
     if (kernels_.twin != nullptr && end - begin >= kSideBySide) begin = Twins(begin, end);
     for (int64_t at = begin; at < end; at += kRun) {
       const int64_t n = std::min(kRun, end - at);
       kernels_.one(At(at), static_cast<size_t>(n), &part_.partial);
       AddCrc(at, n, at + kRun < end, &part_.crc);
     }
-    return part_;
   }
 
  private:
@@ -110,30 +120,38 @@ class PartReader {
   const Layout& layout_;
   const Kernels& kernels_;
   const bool crc_;
-  Part part_;
+  Part& part_;
 };
 
-Part RunPart(const Layout& layout, const Kernels& kernels, int64_t begin, int64_t end, bool crc) {
-  if (layout.contiguous()) return PartReader(layout, kernels, crc).Read(begin, end);
-  Part part;
-  LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernels.one(p, n, &part.partial); });
-  return part;
+void RunPart(const Layout& layout, const Kernels& kernels, int64_t begin, int64_t end, bool crc, Part* part) {
+  if (layout.contiguous()) return PartReader(layout, kernels, crc, part).Read(begin, end);
+  LayoutWalker(layout).Walk(begin, end, [&](const char* p, size_t n) { kernels.one(p, n, &part->partial); });
 }
 
-Part RunKernel(const Layout& layout, const Kernels& kernels, bool crc) {
+struct Total {
+  Found found;
+  uint32_t crc = 0;
+};
+
+Total RunKernel(const Layout& layout, const Kernels& kernels, bool crc) {
   const int64_t count = static_cast<int64_t>((layout.count + kPart - 1) / kPart);
-  const auto run = [&](int64_t i) {
-    return RunPart(layout, kernels, i * kPart, std::min((i + 1) * kPart, layout.count), crc);
+  const auto run = [&](int64_t i, Part* part) {
+    RunPart(layout, kernels, i * kPart, std::min((i + 1) * kPart, layout.count), crc, part);
   };
-  if (count <= 1) return run(0);
-  Part total;
+  Total total;
   const auto fold = [&](int64_t i, const Part& part) {
-    Fold(part.partial, &total.partial);
+    Fold(part.partial, &total.found);
     const int64_t elements = std::min(kPart, layout.count - i * kPart);
-    if (crc) total.crc = CombineCrc32(total.crc, part.crc, static_cast<uint64_t>(elements) * layout.element);
+    if (crc)
+      total.crc =
+          i == 0 ? part.crc : CombineCrc32(total.crc, part.crc, static_cast<uint64_t>(elements) * layout.element);
   };
   if (count < 2 * kPartsOfThread || ThreadCount() == 1) {
-    for (int64_t i = 0; i < count; ++i) fold(i, run(i));
+    for (int64_t i = 0; i < count; ++i) {
+      Part part;
+      run(i, &part);
+      fold(i, part);
+    }
     return total;
   }
   std::vector<Part> parts(static_cast<size_t>(count));
@@ -142,13 +160,13 @@ Part RunKernel(const Layout& layout, const Kernels& kernels, bool crc) {
   (void)ParallelFor(parts.size() / kPartsOfThread, [&](size_t group) {
     const bool last = group + 1 == parts.size() / kPartsOfThread;
     for (size_t i = group * kPartsOfThread; i < (last ? parts.size() : (group + 1) * kPartsOfThread); ++i) {
-      parts[i] = run(static_cast<int64_t>(i));
+      run(static_cast<int64_t>(i), &parts[i]);
       done[i] = 1;
     }
     return OkStatus();
   });
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!done[i]) parts[i] = run(static_cast<int64_t>(i));
+    if (!done[i]) run(static_cast<int64_t>(i), &parts[i]);
     fold(static_cast<int64_t>(i), parts[i]);
   }
   return total;
@@ -168,7 +186,7 @@ double ScaledSquares(const Layout& layout, double scale) {
   return total;
 }
 
-double Norm(const Layout& layout, DType dtype, const Partial& p) {
+double Norm(const Layout& layout, DType dtype, const Found& p) {
   const double repeats = static_cast<double>(layout.repeats);
   const bool wide = dtype == DType::kFloat64 || dtype == DType::kComplex128;
   const double most = std::max(std::fabs(p.max), std::fabs(p.min));
@@ -181,7 +199,7 @@ double Norm(const Layout& layout, DType dtype, const Partial& p) {
   return std::sqrt(p.squares * repeats);
 }
 
-void Finish(const Layout& layout, DType dtype, const Partial& p, Stats* out) {
+void Finish(const Layout& layout, DType dtype, const Found& p, Stats* out) {
   *out = {};
   out->count = layout.count * layout.repeats;
   if (out->count == 0) return;
@@ -210,9 +228,9 @@ bool ComputeStats(const TensorView& t, Stats* out) {
   *out = {};
   Layout layout;
   if (!MakeLayout(t, Order::kMemory, &layout)) return false;
-  Part total;
+  Total total;
   if (layout.count > 0) total = RunKernel(layout, KernelsFor(Active(), t.dtype), false);
-  Finish(layout, t.dtype, total.partial, out);
+  Finish(layout, t.dtype, total.found, out);
   return true;
 }
 
@@ -223,10 +241,10 @@ bool ComputeStatsAndCrc32(const TensorView& t, Stats* out, uint32_t* crc) {
     *crc = ComputeCrc32(t);
     return ComputeStats(t, out);
   }
-  Part total;
+  Total total;
   if (layout.count > 0) total = RunKernel(layout, KernelsFor(Active(), t.dtype), true);
   *crc = total.crc;
-  Finish(layout, t.dtype, total.partial, out);
+  Finish(layout, t.dtype, total.found, out);
   return true;
 }
 

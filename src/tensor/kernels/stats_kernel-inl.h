@@ -6,13 +6,11 @@
 namespace msprobe::stats {
 namespace {
 
-constexpr size_t kLanes = 32;
-// Elements summed in float before the lanes are folded into double: 32 additions a lane, so the rounding of a sum stays
-// below 2e-6 of the sum of absolute values. Sums in double alone take twice as long where the tensor is in the cache
-// (BM_Stats).
-constexpr size_t kBlock = 1024;
-// Outside this range of a block's sum of squares float squares over- or underflowed: the block is summed again in
-// double.
+// Lanes are summed in float over a block, blocks in float over a pack, packs in double. A value goes through 16
+// additions and its block through 16, so the rounding of a sum stays below 2e-6 of the sum of absolute values. Sums in
+// double alone take twice as long where the tensor is in the cache (BM_Stats).
+constexpr size_t kBlock = 512, kPack = 16 * kBlock;
+// Outside this range of a pack's sum of squares float squares over- or underflowed: the pack is summed again in double.
 constexpr float kLeastSquares = 1e-30f, kMostSquares = 3e38f;
 
 constexpr double kInfinity = __builtin_huge_val();
@@ -33,25 +31,6 @@ inline T Load(const void* data, size_t i) {
   return v;
 }
 
-/// Running sums of the 32 lanes in double.
-struct Lanes {
-  alignas(64) double sum[kLanes];
-  alignas(64) double squares[kLanes];
-  template <class V>
-  void Clear() {
-    for (size_t k = 0; k < kLanes; k += V::kFloats / 2) {
-      V::Store(sum + k, V::SetD(0.0));
-      V::Store(squares + k, V::SetD(0.0));
-    }
-  }
-  double Fold(double* lane) {
-    for (size_t width = kLanes / 2; width > 0; width /= 2) {
-      for (size_t i = 0; i < width; ++i) lane[i] += lane[i + width];
-    }
-    return lane[0];
-  }
-};
-
 inline void AddOne(double v, Partial* acc) {
   if (v != v) {
     ++acc->nan_count;
@@ -64,9 +43,14 @@ inline void AddOne(double v, Partial* acc) {
   acc->squares += v * v;
 }
 
-/// The block again with squares in double, NaN and infinities counted.
+template <class V>
+inline void AddTo(double* lanes, typename V::D v) {
+  V::Store(lanes, V::Add(V::LoadD(lanes), v));
+}
+
+/// A pack of one run again with squares in double, NaN and infinities counted.
 template <class V, class Source>
-__attribute__((noinline)) void RedoBlock(const void* data, size_t begin, size_t end, Lanes* lanes, Partial* acc) {
+__attribute__((noinline)) void RedoPack(const void* data, size_t begin, size_t end, Partial* acc) {
   constexpr size_t kD = V::kFloats / 2;
   int64_t nan = 0, inf = 0;
   for (size_t i = begin; i < end; i += kLanes) {
@@ -75,10 +59,10 @@ __attribute__((noinline)) void RedoBlock(const void* data, size_t begin, size_t 
       nan += V::CountNan(v);
       inf += V::CountInf(v);
       const auto low = V::Low(v), high = V::High(v);
-      V::Store(lanes->sum + k, V::Add(V::LoadD(lanes->sum + k), low));
-      V::Store(lanes->sum + k + kD, V::Add(V::LoadD(lanes->sum + k + kD), high));
-      V::Store(lanes->squares + k, V::Fma(low, low, V::LoadD(lanes->squares + k)));
-      V::Store(lanes->squares + k + kD, V::Fma(high, high, V::LoadD(lanes->squares + k + kD)));
+      AddTo<V>(acc->lane_sums + k, low);
+      AddTo<V>(acc->lane_sums + k + kD, high);
+      V::Store(acc->lane_squares + k, V::Fma(low, low, V::LoadD(acc->lane_squares + k)));
+      V::Store(acc->lane_squares + k + kD, V::Fma(high, high, V::LoadD(acc->lane_squares + k + kD)));
     }
   }
   acc->nan_count += nan;
@@ -90,14 +74,14 @@ inline void FoldInto(double* lanes, const typename V::F* v) {
   constexpr size_t kF = V::kFloats;
   for (size_t k = 0; k < kLanes / kF; ++k) {
     double* at = lanes + k * kF;
-    V::Store(at, V::Add(V::LoadD(at), V::Low(v[k])));
-    V::Store(at + kF / 2, V::Add(V::LoadD(at + kF / 2), V::High(v[k])));
+    AddTo<V>(at, V::Low(v[k]));
+    AddTo<V>(at + kF / 2, V::High(v[k]));
   }
 }
 
-/// What a float kernel holds in registers for a block.
+/// Sums of the lanes in float, and the extremes.
 template <class V>
-struct FloatBlock {
+struct FloatSums {
   static constexpr size_t kVectors = kLanes / V::kFloats;
   using F = typename V::F;
   F sum[kVectors], squares[kVectors], most, least;
@@ -128,6 +112,16 @@ struct FloatBlock {
     least = V::Min(low, least);
   }
 
+  void Add(const FloatSums& block) {
+#pragma GCC unroll 8
+    for (size_t k = 0; k < kVectors; ++k) {
+      sum[k] = V::Add(sum[k], block.sum[k]);
+      squares[k] = V::Add(squares[k], block.squares[k]);
+    }
+    most = V::Max(block.most, most);
+    least = V::Min(block.least, least);
+  }
+
   /// Whether the squares are within the range of float.
   bool Holds() const {
     F all = squares[0];
@@ -152,33 +146,35 @@ template <class V, class Source, size_t kRuns>
 inline void FloatRuns(const void* const* data, size_t n, Partial* acc) {
   const size_t whole = n / kLanes * kLanes;
   auto most = V::Set(-__builtin_huge_valf()), least = V::Set(__builtin_huge_valf());
-  Lanes lanes;
-  lanes.Clear<V>();
-  for (size_t begin = 0; begin < whole; begin += kBlock / kRuns) {
-    const size_t end = Smaller(begin + kBlock / kRuns, whole);
-    FloatBlock<V> block;
-    block.Clear();
-    for (size_t i = begin; i < end; i += kLanes) {
+  for (size_t begin = 0; begin < whole; begin += kPack / kRuns) {
+    const size_t end = Smaller(begin + kPack / kRuns, whole);
+    FloatSums<V> pack;
+    pack.Clear();
+    for (size_t at = begin; at < end;) {
+      const size_t stop = Smaller(at + kBlock / kRuns, end);
+      FloatSums<V> block;
+      block.Clear();
+      for (; at < stop; at += kLanes) {
 #pragma GCC unroll 2
-      for (size_t r = 0; r < kRuns; ++r) {
-        if constexpr (kRuns > 1) Ahead<Source>(data[r], i);
-        block.template Add<Source>(data[r], i);
+        for (size_t r = 0; r < kRuns; ++r) {
+          if constexpr (kRuns > 1) Ahead<Source>(data[r], at);
+          block.template Add<Source>(data[r], at);
+        }
       }
+      pack.Add(block);
     }
-    most = V::Max(block.most, most);
-    least = V::Min(block.least, least);
-    if (block.Holds()) {
-      FoldInto<V>(lanes.sum, block.sum);
-      FoldInto<V>(lanes.squares, block.squares);
+    most = V::Max(pack.most, most);
+    least = V::Min(pack.least, least);
+    if (pack.Holds()) {
+      FoldInto<V>(acc->lane_sums, pack.sum);
+      FoldInto<V>(acc->lane_squares, pack.squares);
     } else {
-      for (size_t r = 0; r < kRuns; ++r) RedoBlock<V, Source>(data[r], begin, end, &lanes, acc);
+      for (size_t r = 0; r < kRuns; ++r) RedoPack<V, Source>(data[r], begin, end, acc);
     }
   }
   if (whole) {
     acc->max = Larger<double>(acc->max, V::Greatest(most));
     acc->min = Smaller<double>(acc->min, -V::Greatest(V::Negate(least)));
-    acc->sum += lanes.Fold(lanes.sum);
-    acc->squares += lanes.Fold(lanes.squares);
   }
   for (size_t r = 0; r < kRuns; ++r) {
     for (size_t i = whole; i < n; ++i) AddOne(Source::One(data[r], i), acc);
@@ -223,24 +219,24 @@ void DoubleKernel(const void* data, size_t n, Partial* acc) {
     least = V::Min(low, least);
   }
   if (whole) {
-    Lanes lanes;  // half of them stay zero
-    lanes.Clear<V>();
-    alignas(64) double high[kD], low[kD];
+    alignas(64) double high[kD], low[kD], totals[kD];
+    D total = V::SetD(0.0);
+    for (size_t k = 0; k < kVectors; ++k) {
+      AddTo<V>(acc->lane_sums + k * kD, sum[k]);
+      AddTo<V>(acc->lane_squares + k * kD, squares[k]);
+      total = V::Add(total, sum[k]);
+    }
     V::Store(high, most);
     V::Store(low, least);
-    for (size_t k = 0; k < kVectors; ++k) {
-      V::Store(lanes.sum + k * kD, sum[k]);
-      V::Store(lanes.squares + k * kD, squares[k]);
-    }
+    V::Store(totals, total);
+    double one = 0;
     for (size_t i = 0; i < kD; ++i) {
       acc->max = Larger(acc->max, high[i]);
       acc->min = Smaller(acc->min, low[i]);
+      one += totals[i];
     }
-    const double total = lanes.Fold(lanes.sum);
-    acc->sum += total;
-    acc->squares += lanes.Fold(lanes.squares);
     // NaN and infinities show in the sum; counting them is a rare second look.
-    if (!(total - total == 0.0)) {
+    if (!(one - one == 0.0)) {
       for (size_t i = 0; i < whole; ++i) {
         const double v = Load<double>(data, i);
         acc->nan_count += v != v;

@@ -106,14 +106,15 @@ void Float8Loop(const void* data, size_t n, Partial* acc) {
     const uint64_t count = counts[0][b] + counts[1][b] + counts[2][b] + counts[3][b];
     if (count == 0) continue;
     const double v = Float8ToFloat(type, static_cast<uint8_t>(b)), times = static_cast<double>(count);
-    Partial one;
-    AddFloating(v, v * v, &one);
-    if (one.max > acc->max) acc->max = one.max;
-    if (one.min < acc->min) acc->min = one.min;
     acc->sum += v * times;
     acc->squares += v * v * times;
-    acc->nan_count += one.nan_count * static_cast<int64_t>(count);
-    acc->inf_count += one.inf_count * static_cast<int64_t>(count);
+    if (std::isnan(v)) {
+      acc->nan_count += static_cast<int64_t>(count);
+      continue;
+    }
+    if (std::isinf(v)) acc->inf_count += static_cast<int64_t>(count);
+    if (v > acc->max) acc->max = v;
+    if (v < acc->min) acc->min = v;
   }
 }
 
