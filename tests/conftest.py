@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import warm
 from graph_cases import missing
-from launch import REPO, Script, run_python
+from launch import REPO, STARTED, Script, run_python, starts_otherwise
 from tiers import is_deep
 
 TIMES = REPO / "out" / "test_times.json"
@@ -54,6 +54,8 @@ def _processor_seconds():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_setup(item):
+    left = starts_otherwise({**os.environ, **STARTED})
+    assert not left, f"a module or an earlier test left {left} in os.environ: every script would start cold"
     item.stash[_BEGAN] = (time.monotonic(), _processor_seconds())
     yield
 

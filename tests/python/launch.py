@@ -38,12 +38,18 @@ WARM = ("torch", "numpy", "torch._dynamo")
 WARM_EARLIER = (*WARM, "pandas", "msprobe.pytorch")
 # These decide how an interpreter starts, so a script that is to have others gets an interpreter of its own.
 _AT_START = ("PYTHON", "LD_", "OMP_", "MALLOC_", "TORCH", "KMP_")
+# torch sets this itself when its compiler is imported, as some tests do.
+_SET_BY_TORCH = {"TORCHINDUCTOR_CACHE_DIR"}
 _GIVEN = dict(os.environ)
+# What every script has unless a test says otherwise.
+STARTED = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def _starts_otherwise(environment):
-    names = {name for name in {**environment, **_GIVEN} if name.startswith(_AT_START)}
-    return any(environment.get(name) != _GIVEN.get(name) for name in names)
+def starts_otherwise(environment):
+    """The names of the variables for which a script needs an interpreter of its own."""
+    names = {name for name in {**environment, **_GIVEN, **STARTED} if name.startswith(_AT_START)} - _SET_BY_TORCH
+    given = {**_GIVEN, **STARTED}
+    return sorted(name for name in names if environment.get(name) != given.get(name))
 
 
 def run_python(
@@ -54,15 +60,14 @@ def run_python(
     A script runs in a fork of an interpreter that has imported the modules `warm`, unless it is to have a `fresh` one: as it
     has to where the start of an interpreter, the order of imports, a signal or the bottom of the call stack matters.
     """
-    asked = {**os.environ, **(env or {})}
-    started = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     paths = [str(HERE), str(PACKAGE_ROOT)] if ours else [str(HERE)]
-    environment = {**os.environ, **started, **(env or {}), "PYTHONPATH": os.pathsep.join(paths)}
+    asked = {**os.environ, **STARTED, **(env or {})}
+    environment = {**asked, "PYTHONPATH": os.pathsep.join(paths)}
     arguments, warnings = [*map(str, args)], []
     while arguments[0] == "-W":
         warnings.append(arguments[1])
         arguments = arguments[2:]
-    if fresh or arguments[0].startswith("-") or _starts_otherwise(asked):
+    if fresh or arguments[0].startswith("-") or starts_otherwise(asked):
         done = subprocess.run(
             [str(python), *map(str, args)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout
         )
@@ -70,7 +75,7 @@ def run_python(
     else:
         options = {"warnings": warnings, "cwd": cwd, "env": environment, "timeout": timeout}
         modules = warm or (WARM if str(python) == sys.executable else WARM_EARLIER)
-        server_env = {**_GIVEN, **started, "PYTHONPATH": ""}
+        server_env = {**_GIVEN, **STARTED, "PYTHONPATH": ""}
         result = Script(*run_warm(python, modules, arguments, server_env=server_env, **options))
     if check:
         assert result.returncode == 0, (
