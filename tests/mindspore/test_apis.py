@@ -1,7 +1,8 @@
 """The functions that are recorded are those of mindstudio-probe, as far as the installed MindSpore has them."""
 
 import json
-import subprocess
+
+from launch import run_mindspore
 
 LIST = """
 import json, os
@@ -45,7 +46,7 @@ def lists_of_old_tool(python):
 
 
 def test_lists(mindspore_python, old_mindspore_python):
-    done = subprocess.run([mindspore_python, "-c", LIST], capture_output=True, text=True, timeout=120)
+    done = run_mindspore([mindspore_python, "-c", LIST], timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     ours, extra, missing, present = json.loads(done.stdout.splitlines()[-1])
     theirs = lists_of_old_tool(old_mindspore_python)

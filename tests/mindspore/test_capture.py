@@ -2,10 +2,10 @@
 
 import json
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
+from launch import run_mindspore
 
 HERE = pathlib.Path(__file__).parent
 
@@ -17,7 +17,7 @@ def capture(tmp_path_factory, mindspore_python):
     def run(model, steps=1, **config):
         dump = tmp_path_factory.mktemp(model) / "dump"
         command = [mindspore_python, HERE / "capture_scenario.py", model, dump, json.dumps(config), str(steps)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = run_mindspore(command, timeout=120)
         assert done.returncode == 0, done.stderr[-2000:]
         directory = dump / "step0" / "rank"
         path = directory / "dump.json"
@@ -161,7 +161,7 @@ def test_exception_dump_shows_the_op_that_gave_no_result(tmp_path, mindspore_pyt
     """The operator fails after its launch, and MindSpore raises that at the end of the forward pass."""
     config = json.dumps({"task": "exception_dump", "level": "L1"})
     command = [mindspore_python, HERE / "capture_scenario.py", "mismatched", tmp_path / "dump", config]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 1 and "RuntimeError: For 'MatMulExt' op" in done.stderr, done.stderr[-2000:]
     rank = tmp_path / "dump" / "step0" / "rank"
     entries = json.loads((rank / "dump.json").read_text())["data"]
@@ -176,7 +176,7 @@ def test_exception_dump_shows_the_op_that_gave_no_result(tmp_path, mindspore_pyt
 def test_a_full_or_forbidden_directory_does_not_end_the_training(tmp_path, mindspore_python):
     (tmp_path / "file").write_text("")
     command = [mindspore_python, HERE / "capture_scenario.py", "small", tmp_path / "file", json.dumps({"level": "mix"})]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 0 and "RESULT" in done.stdout
     assert "nothing is recorded in step 0" in done.stderr
 
@@ -190,5 +190,5 @@ def test_a_full_or_forbidden_directory_does_not_end_the_training(tmp_path, minds
 )
 def test_what_is_not_here_is_refused(tmp_path, mindspore_python, config, text):
     command = [mindspore_python, HERE / "capture_scenario.py", "small", tmp_path / "dump", json.dumps(config)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode != 0 and text in done.stderr.splitlines()[-1], done.stderr[-500:]

@@ -1,10 +1,9 @@
 """What msprobe ckpt convert writes is what MindSpore loads, and the other way round."""
 
-import subprocess
-
 import numpy as np
 import torch
 from graph_cases import run
+from launch import run_mindspore
 
 NETWORK = """
 import sys
@@ -77,7 +76,7 @@ def test_weights_go_to_mindspore_and_come_back(tmp_path, mindspore_python):
     run(["ckpt", "convert", tmp_path / "a.pt", tmp_path / "a.safetensors", "--names", "mindspore"])
     script = tmp_path / "network.py"
     script.write_text(NETWORK)
-    done = subprocess.run([mindspore_python, script, tmp_path], capture_output=True, text=True, check=False)
+    done = run_mindspore([mindspore_python, script, tmp_path])
     assert done.returncode == 0, done.stderr[-2000:]
     with torch.no_grad():
         assert np.allclose(np.load(tmp_path / "y.npy"), model(ids).numpy(), atol=1e-5)

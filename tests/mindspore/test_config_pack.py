@@ -1,10 +1,10 @@
 """ConfigChecker on MindSpore: the pack is the one that mindstudio-probe makes of the same training."""
 
 import json
-import subprocess
 import zipfile
 
 import pytest
+from launch import run_mindspore
 
 TRAINING = """
 import sys, numpy as np, mindspore as ms
@@ -27,7 +27,7 @@ for _ in range(2):
 
 
 def packed(python, program, path):
-    done = subprocess.run([python, program, path], capture_output=True, encoding="utf-8", check=False)
+    done = run_mindspore([python, program, path])
     assert done.returncode == 0, done.stderr[-2000:]
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}

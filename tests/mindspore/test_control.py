@@ -1,7 +1,8 @@
 """Switching a running capture of MindSpore, and its budget: what PyTorch has, by the same code."""
 
 import json
-import subprocess
+
+from launch import run_mindspore
 
 SCRIPT = """
 import json, os, sys
@@ -39,7 +40,7 @@ for _ in range(4): step()
 
 def run(tmp_path, python, script):
     command = [python, "-c", SCRIPT + script, tmp_path / "config.json", tmp_path / "dump"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     dumps = sorted((tmp_path / "dump").glob("step*/rank/dump.json"))
     return {path.parent.parent.name: json.loads(path.read_text()) for path in dumps}, done.stderr

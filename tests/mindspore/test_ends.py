@@ -5,6 +5,7 @@ import signal
 import subprocess
 
 import pytest
+from launch import run_mindspore
 
 FILES = ("dump.json", "stack.json", "construct.json")
 SCRIPT = """
@@ -42,7 +43,7 @@ print("BITS", x.asnumpy().tobytes().hex())
 
 
 def run(python, dump, ending):
-    return subprocess.run([python, "-c", SCRIPT, dump, ending], capture_output=True, text=True, timeout=180)
+    return run_mindspore([python, "-c", SCRIPT, dump, ending], timeout=180, fresh=ending == "interrupted")
 
 
 def verified(python, dump):
@@ -114,6 +115,6 @@ print(json.dumps([[m.asnumpy().tolist() for m in made], vars(Tensor)["from_numpy
 
 
 def test_a_static_method_takes_no_instance(tmp_path, mindspore_python):
-    done = subprocess.run([mindspore_python, "-c", STATIC, tmp_path], capture_output=True, text=True, timeout=120)
+    done = run_mindspore([mindspore_python, "-c", STATIC, tmp_path], timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == [[[0.0, 1.0, 2.0]] * 3, True]

@@ -5,23 +5,24 @@ It is made by record_free_benchmark.py.
 
 import csv
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from launch import run_mindspore
 
 HERE = Path(__file__).resolve().parent
 RECORDED = json.loads((HERE / "free_benchmark_rows.json").read_text())
+# max_rel is 1 less than a quotient of two results. Another processor adds in another order: sums of float32 that nearly cancel
+# then differ by tens of last bits, of which a quotient of the smallest takes the most; float16 rounds that away but for one bit.
+RATIO_BITS = {"Float32": 2**-14, "Float16": 2**-10}
 COLUMNS = "rank,pert_type,stage,step,api_name,max_rel,dtype,shape,output_index"
 
 
 def run(python, root, section, what=""):
     """What the script computed, its rows and what it said."""
     command = [python, HERE / "free_benchmark_scenario.py", root, json.dumps(section), what]
-    environment = {**os.environ, "GLOG_v": "4", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 0, done.stderr[-1000:]
     path = Path(root) / "free_benchmark.csv"
     text = path.read_text() if path.exists() else COLUMNS
@@ -55,7 +56,8 @@ def test_rows_are_those_of_the_earlier_tool_and_bits_stay(bare, tmp_path, mindsp
     assert len(ours) == len(rows)
     for row in RECORDED[name]["rows"]:
         found = ours.pop((row["step"], row["api_name"], row["output_index"]))
-        assert float(found.pop("max_rel")) == pytest.approx(float(row.pop("max_rel")), rel=1e-6)
+        ratio, theirs = (1 + float(each.pop("max_rel")) for each in (found, row))
+        assert ratio == pytest.approx(theirs, rel=RATIO_BITS[row["dtype"]])
         assert found == row
     # Beyond its list of functions, and of its gradients those of later arguments.
     assert all(key[1].startswith(("Tensor.to.", "Functional.split.", "Mint.cat.")) or key[2] == "1" for key in ours)
@@ -63,7 +65,8 @@ def test_rows_are_those_of_the_earlier_tool_and_bits_stay(bare, tmp_path, mindsp
     assert same(trained, before) == (section.get("handler_type") != "fix")
     if section.get("handler_type") == "fix":
         assert rows == [] and np.allclose(trained["losses"], before["losses"], rtol=1e-3)
-        assert np.array_equal(trained["losses"], np.array(RECORDED[name]["losses"], np.float32))
+        # 32 last bits of float32, as it was recorded on another processor; without fix they are 60 and more away.
+        assert trained["losses"] == pytest.approx(RECORDED[name]["losses"], rel=2**-18)
 
 
 @pytest.mark.parametrize("mode", ["change_value", "bit_noise"])
@@ -120,7 +123,7 @@ def test_what_cannot_be_is_refused(tmp_path, mindspore_python):
     for path, (section, _) in zip(paths, REFUSED):
         settings = {"task": "free_benchmark", "dump_path": str(tmp_path), "level": "L1", "free_benchmark": section}
         path.write_text(json.dumps(settings))
-    done = subprocess.run([mindspore_python, "-c", REFUSING, *paths], capture_output=True, text=True, timeout=120)
+    done = run_mindspore([mindspore_python, "-c", REFUSING, *paths], timeout=120)
     lines = done.stdout.splitlines()
     assert len(lines) == len(REFUSED), done.stderr
     for line, (_, told) in zip(lines, REFUSED):

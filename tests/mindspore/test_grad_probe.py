@@ -1,11 +1,11 @@
 """Task grad_probe of MindSpore: tables and signs are those of the gradients, two trainings are compared by them."""
 
 import csv
-import subprocess
 import zlib
 
 import numpy as np
 import pytest
+from launch import run_mindspore
 
 SCRIPT = """
 import json, sys
@@ -47,7 +47,7 @@ except Exception as error:
 def probed(tmp_path_factory, mindspore_python):
     directory = tmp_path_factory.mktemp("probe")
     (directory / "train.py").write_text(SCRIPT)
-    done = subprocess.run([mindspore_python, "train.py"], cwd=directory, capture_output=True, text=True, timeout=300)
+    done = run_mindspore([mindspore_python, "train.py"], cwd=directory, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     return directory, done.stdout.splitlines()
 

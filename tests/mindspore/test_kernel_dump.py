@@ -2,9 +2,9 @@
 
 import json
 import pathlib
-import subprocess
 
 import pytest
+from launch import run_mindspore
 
 # Keys without which the runtime refuses the file, and values it takes.
 REQUIRED = {"dump_mode", "path", "net_name", "iteration", "saved_data", "input_output", "kernels", "support_device"}
@@ -45,7 +45,7 @@ debugger.step()
 def settings_of(tmp_path, python, level, *configs):
     configs = [{"dump_path": str(tmp_path / "dump"), "level": "L2", **config} for config in configs]
     command = [python, "-c", SETTINGS, tmp_path / "config.json", level, json.dumps(configs)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -86,7 +86,7 @@ def graph(tmp_path, python, level):
     script = tmp_path / "graph.py"  # the compiler reads the source
     script.write_text(GRAPH)
     command = [python, script, tmp_path / "dump", level]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+    return run_mindspore(command, timeout=180)
 
 
 def test_kernels_of_a_graph_on_a_cpu(tmp_path, mindspore_python):
@@ -145,7 +145,7 @@ def test_cells_of_a_graph_are_compiled_with_operators_that_dump(tmp_path, mindsp
     (tmp_path / "mindformers/configuration").mkdir(parents=True)
     (tmp_path / "mindformers/__init__.py").write_text("raise ImportError('for an Ascend')\n")
     (tmp_path / "mindformers/configuration/layer_mapping.yaml").write_text(MODES)
-    done = subprocess.run([mindspore_python, script, tmp_path / "dump"], capture_output=True, text=True, timeout=120)
+    done = run_mindspore([mindspore_python, script, tmp_path / "dump"], timeout=120)
     assert "layer_mapping.yaml, line 6 is not understood" in done.stdout + done.stderr
     assert done.returncode != 0 and "Unsupported op [TensorDump] on CPU" in done.stderr, done.stderr[-2000:]
     assert "Cell.0.Dense.forward.input.0" in done.stderr and "\nTensorDump\n" in done.stderr
@@ -160,7 +160,7 @@ def test_cells_of_a_graph_are_compiled_with_operators_that_dump(tmp_path, mindsp
 @pytest.mark.parametrize("place, first", [("forward", "Kernel.Log.0.forward"), ("backward", "GradKernel.")])
 def test_operators_one_by_one_in_pynative_mode(tmp_path, mindspore_python, place, first):
     command = [mindspore_python, pathlib.Path(__file__).parent / "kernels_scenario.py", tmp_path / "dump", place]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = run_mindspore(command, timeout=120)
     assert done.returncode == 0 and json.loads(done.stdout)["same"], done.stderr[-2000:]
     (entry,) = json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"].items()
     assert entry[0].startswith(first) and entry[1]["output"][0]["nan_count"] == 8

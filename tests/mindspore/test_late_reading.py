@@ -2,10 +2,10 @@
 
 import json
 import pathlib
-import subprocess
 
 import numpy as np
 import pytest
+from launch import run_mindspore
 
 SCRIPT = pathlib.Path(__file__).parent / "changing_scenario.py"
 
@@ -13,7 +13,7 @@ SCRIPT = pathlib.Path(__file__).parent / "changing_scenario.py"
 @pytest.mark.parametrize("level", ["L0", "mix"])
 def test_changed_tensors_show_what_they_were(tmp_path, mindspore_python, level):
     command = [mindspore_python, SCRIPT, tmp_path / "dump", level]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
+    done = run_mindspore(command, timeout=180)
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.splitlines()[-1])
     assert len(said["ran"]) == 15 and said["changed"] != said["weights"][-1], said["ran"]

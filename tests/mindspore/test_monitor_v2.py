@@ -2,10 +2,9 @@
 
 import csv
 import json
-import os
-import subprocess
 
 import pytest
+from launch import run_mindspore
 
 SCRIPT = """
 import hashlib, json, os, sys
@@ -68,7 +67,7 @@ def train(python, directory, *arguments):
     """Runs the script; returns its files as lists of rows."""
     directory.mkdir()
     (directory / "train.py").write_text(SCRIPT)
-    done = subprocess.run([python, "train.py", *arguments], cwd=directory, capture_output=True, text=True)
+    done = run_mindspore([python, "train.py", *arguments], cwd=directory)
     assert done.returncode == 0, done.stderr
     tables = {}
     for path in sorted((directory / "rank_0").glob("*.csv") if (directory / "rank_0").exists() else ()):
@@ -135,9 +134,7 @@ for model, optimizer, kind in ((net, None, ValueError), (1, nn.SGD(net.trainable
 TrainerMonitorV2("v2.json", fr="mindspore").start(model=net, optimizer=nn.SGD(net.trainable_params(), 0.1))
 """
     (tmp_path / "train.py").write_text(script)
-    done = subprocess.run(
-        [mindspore_python, "train.py"], cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}
-    )
+    done = run_mindspore([mindspore_python, "train.py"], cwd=tmp_path, env={"LC_ALL": "C"})
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3
     assert "cc is left out" in done.stderr

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 
 import pytest
+from launch import run_mindspore
 
 HERE = pathlib.Path(__file__).parent
 
@@ -17,7 +18,8 @@ def record_two(python, folder, config):
     for side in ("npu", "bench"):
         dump = folder / side
         command = [python, HERE / "capture_scenario.py", "small", dump, json.dumps({"level": "mix", **config})]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        done = run_mindspore(command, timeout=120)
+        assert done.returncode == 0, done.stderr[-2000:]
         (dump / "step0" / "rank").rename(
             dump / "step0" / "rank0"
         )  # mindstudio-probe takes no directory without a number

@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from launch import run_mindspore
 
 SCRIPT = """
 import sys
@@ -65,9 +66,10 @@ def train(python, directory, kind, *options):
     command = [python, "script.py", kind]
     if options:
         command = [python.parent / "msprobe", "run", *options, "--", *command]
-    done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=300, env={**os.environ, "OMP_NUM_THREADS": "1"}
-    )
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, env=environment)
+    else:
+        done = run_mindspore(command, cwd=directory)
     assert done.returncode == 0, done.stderr[-3000:]
     return next(line for line in done.stdout.splitlines() if line.startswith("sum"))
 

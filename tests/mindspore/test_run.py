@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 
 import pytest
+from launch import run_mindspore
 
 REPO = pathlib.Path(__file__).parent.parent.parent
 SCRIPT = """
@@ -61,7 +62,8 @@ def run(command, **given):
 def test_without_a_line(tmp_path, mindspore_python, loop):
     script = tmp_path / "train.py"
     script.write_text(SCRIPT.format(loop=LOOPS[loop]))
-    bare = run([mindspore_python, script])
+    bare = run_mindspore([mindspore_python, script])
+    assert bare.returncode == 0, bare.stderr[-3000:]
     msprobe = mindspore_python.parent / "msprobe"
     done = run([msprobe, "run", "--dump-path", tmp_path / "dump", "--level", "mix", "--", mindspore_python, script])
     losses = [next(line for line in d.stdout.splitlines() if line.startswith("LOSSES")) for d in (bare, done)]
@@ -77,7 +79,8 @@ def test_without_a_line(tmp_path, mindspore_python, loop):
 def test_the_example_names_the_weight(tmp_path, mindspore_python):
     example, msprobe = REPO / "examples" / "mindspore" / "train.py", mindspore_python.parent / "msprobe"
     for side, sabotage in (("golden", "none"), ("problem", "weight")):
-        run([mindspore_python, example, "--dump", tmp_path / side, "--sabotage", sabotage])
+        done = run_mindspore([mindspore_python, example, "--dump", tmp_path / side, "--sabotage", sabotage])
+        assert done.returncode == 0, done.stderr[-3000:]
     done = run(
         [msprobe, "compare", "-tp", tmp_path / "problem/step0", "-gp", tmp_path / "golden/step0", "-o", tmp_path]
     )

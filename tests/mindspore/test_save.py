@@ -1,10 +1,10 @@
 """Single tensors of a MindSpore script, with and without a static graph, and seed_all. One interpreter for all of it."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
+from launch import run_mindspore
 
 SCRIPT = """
 import json, os, random, sys
@@ -65,7 +65,7 @@ def saved(tmp_path_factory, mindspore_python):
     root = tmp_path_factory.mktemp("saved")
     script = root / "script.py"  # the compiler reads the source
     script.write_text(SCRIPT)
-    done = subprocess.run([mindspore_python, script, root], capture_output=True, text=True, timeout=180)
+    done = run_mindspore([mindspore_python, script, root], timeout=180)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.split("FOUND")[1]), root
 

@@ -4,9 +4,9 @@ import csv
 import glob
 import json
 import os
-import subprocess
 
 import pytest
+from launch import run_mindspore
 
 SCRIPT = """
 import hashlib, json, os, sys
@@ -74,12 +74,10 @@ def test_values_and_training(mindspore_python, tmp_path, case):
         directory = tmp_path / monitored
         directory.mkdir()
         (directory / "train.py").write_text(SCRIPT)
-        done = subprocess.run(
+        done = run_mindspore(
             [mindspore_python, "train.py", case, monitored],
             cwd=directory,
-            env={**os.environ, "MONITOR_OUTPUT_DIR": str(directory / "monitor")},
-            capture_output=True,
-            text=True,
+            env={"MONITOR_OUTPUT_DIR": str(directory / "monitor")},
         )
         assert done.returncode == 0, done.stderr
         assert " it ends here" not in done.stderr and "have no value" not in done.stderr
@@ -122,7 +120,7 @@ for arguments, kind in (((1, nn.SGD(net.trainable_params(), 0.1)), TypeError), (
         raise AssertionError(arguments)
 """
     (tmp_path / "train.py").write_text(script)
-    done = subprocess.run([mindspore_python, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = run_mindspore([mindspore_python, "train.py"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "print_struct: not for MindSpore" in done.stderr
     assert len(done.stdout.splitlines()) == 3
@@ -167,7 +165,7 @@ _, events = train("alarms", 225, alert={"rules": [{"rule_name": "ChangePoint"}]}
 print(events[0]["detector"], events[0]["told"])
 """
     (tmp_path / "train.py").write_text(script)
-    done = subprocess.run([mindspore_python, "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    done = run_mindspore([mindspore_python, "train.py"], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = dict(line.split() for line in done.stdout.splitlines())
     assert 0 < int(found["written"]) <= 20000 and "its disk budget of 20000 bytes" in done.stderr

@@ -2,9 +2,9 @@
 
 import json
 import pathlib
-import subprocess
 
 import pytest
+from launch import run_mindspore
 
 HERE = pathlib.Path(__file__).parent
 # Entries a step must have at the least, so that a tool that records nothing does not pass.
@@ -16,7 +16,7 @@ def test_graph_mode(tmp_path, mindspore_python):
 
     def trained(dump):
         command = [mindspore_python, HERE / "train_networks.py", dump, "L2", "tensor", "residual", "stepped"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        done = run_mindspore(command, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout.splitlines()[-1])
 
@@ -30,7 +30,7 @@ def test_graph_mode(tmp_path, mindspore_python):
 )
 def test_networks(tmp_path, mindspore_python, level, task):
     command = [mindspore_python, HERE / "train_networks.py", tmp_path / "dump", level, task]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = run_mindspore(command, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(done.stdout.splitlines()[-1])
     assert set(result["bare"]) == {"convolutions", "residual", "compiled", "bfloat16", "dropout", "stepped"}

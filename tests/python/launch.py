@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +37,9 @@ class Script(NamedTuple):
 WARM = ("torch", "numpy", "torch._dynamo")
 # The earlier tool's own imports take as long again.
 WARM_EARLIER = (*WARM, "pandas", "msprobe.pytorch")
+# It has one thread until it first computes, and reads the level of its log when it is imported.
+WARM_MINDSPORE = ("mindspore",)
+_GLOG = {"GLOG_v": "4"}
 # These decide how an interpreter starts, so a script that is to have others gets an interpreter of its own.
 _AT_START = ("PYTHON", "LD_", "OMP_", "MALLOC_", "TORCH", "KMP_")
 # torch sets this itself when its compiler is imported, as some tests do.
@@ -75,10 +79,21 @@ def run_python(
     else:
         options = {"warnings": warnings, "cwd": cwd, "env": environment, "timeout": timeout}
         modules = warm or (WARM if str(python) == sys.executable else WARM_EARLIER)
-        server_env = {**_GIVEN, **STARTED, "PYTHONPATH": ""}
+        server_env = {**_GIVEN, **STARTED, **_GLOG, "PYTHONPATH": ""}
         result = Script(*run_warm(python, modules, arguments, server_env=server_env, **options))
     if check:
         assert result.returncode == 0, (
             f"exit code {result.returncode}\n{result.stdout[-2000:]}\n{result.stderr[-6000:]}"
         )
     return result
+
+
+def run_mindspore(command, **options):
+    """Runs [python, script or -c source, *args] as run_python() does, in a fork of one that has imported MindSpore."""
+    python, *args = command
+    with tempfile.TemporaryDirectory() as directory:
+        if args[0] == "-c":  # the compiler of MindSpore reads the source, so it needs a file anyway
+            path = Path(directory) / "script.py"
+            path.write_text(args[1], encoding="utf-8")
+            args[:2] = [path]
+        return run_python(args, python=python, ours=False, check=False, warm=WARM_MINDSPORE, **options)
