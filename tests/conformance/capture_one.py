@@ -18,6 +18,7 @@ from pathlib import Path
 import models
 import numpy
 import torch
+import torch._dynamo  # by the first step of an optimizer: for ten times as long as a training takes
 from forked import fork
 
 
@@ -95,7 +96,6 @@ def run_all(model, configurations, out):
         models.MODELS[model](0, 1)  # for its imports
     else:  # cannot be made without the others; DTensor imports these when it is first used
         import torch._decomp.decompositions_for_rng
-        import torch._dynamo
         import torch.distributed.fsdp
         import torch.distributed.tensor.parallel  # noqa: F401
     for name, config in sorted(configurations.items(), key=lambda item: item[1] is not None):
