@@ -151,8 +151,10 @@ def build(cases, seed):
     return failed
 
 
-def imports():
+def imports(cases):
     """Ahead of the children."""
+    if any("compiled" in case.name for case in cases):
+        import torch._inductor.compile_fx  # which takes as long as the rest of such a child
     import msprobe.pytorch  # noqa: F401
     import torch.distributed  # noqa: F401
     import transformers.models.bert.modeling_bert
@@ -201,12 +203,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    imports()
     cases = {}
     for name, members in {**sets(), **form_sets(), **other_ways(), **layout_sets()}.items():
         for case in members:
             if name in args.sets and (not args.only or case.name in args.only):
                 cases[args.out.resolve() / name / case.name] = case
+    imports(cases.values())
     gc.freeze()  # children share these pages as long as nobody counts in them
     failed = build(cases, args.seed)
     for log in failed:
