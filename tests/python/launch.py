@@ -71,7 +71,8 @@ def run_python(
     while arguments[0] == "-W":
         warnings.append(arguments[1])
         arguments = arguments[2:]
-    if fresh or arguments[0].startswith("-") or starts_otherwise(asked):
+    otherwise = starts_otherwise(asked)
+    if fresh or arguments[0].startswith("-") or otherwise not in ([], ["LD_PRELOAD"]):
         done = subprocess.run(
             [str(python), *map(str, args)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout
         )
@@ -79,7 +80,8 @@ def run_python(
     else:
         options = {"warnings": warnings, "cwd": cwd, "env": environment, "timeout": timeout}
         modules = warm or (WARM if str(python) == sys.executable else WARM_EARLIER)
-        server_env = {**_GIVEN, **STARTED, **_GLOG, "PYTHONPATH": ""}
+        # What is loaded ahead is asked for by several tests, so there is a warm interpreter for that as well.
+        server_env = {**_GIVEN, **STARTED, **_GLOG, **{name: asked[name] for name in otherwise}, "PYTHONPATH": ""}
         result = Script(*run_warm(python, modules, arguments, server_env=server_env, **options))
     if check:
         assert result.returncode == 0, (

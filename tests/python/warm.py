@@ -1,4 +1,4 @@
-"""Runs scripts in forks of a warm interpreter, one for each Python and list of modules, instead of starting one each time."""
+"""Runs scripts in forks of a warm interpreter, one for each Python, list of modules and LD_PRELOAD, instead of starting one each time."""
 
 import atexit
 import json
@@ -84,7 +84,7 @@ atexit.register(_stop_all)
 
 def run_warm(python, modules, argv, *, server_env, **options):
     """In the interpreter `python` that has imported `modules`; see Server.run()."""
-    key = (str(python), tuple(modules))
+    key = (str(python), tuple(modules), server_env.get("LD_PRELOAD"))
     with _lock:
         if key not in _servers:
             _servers[key] = Server(python, modules, server_env)
