@@ -54,9 +54,9 @@ def _processor_seconds():
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_setup(item):
+    item.stash[_BEGAN] = (time.monotonic(), _processor_seconds())
     left = starts_otherwise({**os.environ, **STARTED})
     assert not left, f"a module or an earlier test left {left} in os.environ: every script would start cold"
-    item.stash[_BEGAN] = (time.monotonic(), _processor_seconds())
     yield
 
 
