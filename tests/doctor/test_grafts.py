@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,13 +76,25 @@ def shell(command, root):
     return done.stderr
 
 
-def record(root, name, fault, script=SCRIPT):
-    run = root / name
-    run.mkdir()
-    (run / "train.py").write_text(script)
-    (run / "run.sh").write_text(f"{sys.executable} {run}/train.py '{fault}'\n")
-    (root / "record.json").write_text(json.dumps(RECORD))
-    shell(f"msprobe run --config record.json --dump-path {name}/dump --step 0 -- bash {name}/run.sh", root)
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """record(root, name, fault, script): a run and its dump. The same is run once for all tests and then copied."""
+    kept = {}
+
+    def recorded(root, name, fault, script=SCRIPT):
+        (root / "record.json").write_text(json.dumps(RECORD))
+        run, key = root / name, (name, fault, script)
+        if key in kept:
+            shutil.copytree(kept[key], run)
+        else:
+            run.mkdir()
+            (run / "train.py").write_text(script)
+        (run / "run.sh").write_text(f"{sys.executable} {run}/train.py '{fault}'\n")
+        if key not in kept:
+            shell(f"msprobe run --config record.json --dump-path {name}/dump --step 0 -- bash {name}/run.sh", root)
+            kept[key] = shutil.copytree(run, tmp_path_factory.mktemp("recorded") / name)
+
+    return recorded
 
 
 def ask(root, *options):
@@ -115,7 +128,7 @@ def lines(said):
     ("fault", "module", "outcome"),
     [("inside", "blocks.1", "module"), ("weight", "blocks.1", "only_inputs"), ("weight", "blocks.0", "module")],
 )
-def test_a_module_itself_or_only_its_inputs(tmp_path, fault, module, outcome):
+def test_a_module_itself_or_only_its_inputs(record, tmp_path, fault, module, outcome):
     record(tmp_path, "A", "")
     record(tmp_path, "B", fault)
     said = graft(tmp_path, module)
@@ -133,14 +146,14 @@ def test_a_module_itself_or_only_its_inputs(tmp_path, fault, module, outcome):
     assert calls == {f"Module.{module}.Block.forward.0": ["input.0", "kwargs.scale"]}
 
 
-def test_bfloat16_comes_back_whole(tmp_path):
+def test_bfloat16_comes_back_whole(record, tmp_path):
     record(tmp_path, "A", "bf16")
     record(tmp_path, "B", "bf16 weight")
     said = graft(tmp_path, "blocks.2")
     assert said["graft"]["outcome"] == "only_inputs", said["graft"]
 
 
-def test_what_cannot_be_grafted_is_refused(tmp_path):
+def test_what_cannot_be_grafted_is_refused(record, tmp_path):
     record(tmp_path, "A", "")
     record(tmp_path, "B", "weight")
     for module in ("blocks.7", "nothing"):
@@ -215,7 +228,7 @@ print(f"iteration 1/1 | learning rate: 1.0E-02 | lm loss: {loss.item():.6E} | gr
 
 
 @pytest.mark.parametrize(("fault", "outcome"), [("drift", "only_inputs"), ("drift module", "module")])
-def test_where_small_differences_add_up_the_doctor_asks_for_a_graft(tmp_path, fault, outcome):
+def test_where_small_differences_add_up_the_doctor_asks_for_a_graft(record, tmp_path, fault, outcome):
     """Also where the step is the last of the training."""
     record(tmp_path, "A", "", DRIFT)
     record(tmp_path, "B", fault, DRIFT)
