@@ -82,11 +82,11 @@ class ShellRunner {
     if (level > kMaxBlocks) return BadInput(file_ + " has blocks that are nested too deeply");
     while (true) {
       SkipSeparators();
-      if (AtEnd()) return OkStatus();
       if (++steps_ > kMaxSteps || !values_.within_bounds() || out_.commands.size() > kMaxCommands) {
         return BadInput(file_ +
                         " expands to more than a launch script does: give the arguments in a file of their own");
       }
+      if (AtEnd()) return OkStatus();
       const std::string_view word = Now().text;
       if (stop.count(word)) return OkStatus();
       if (word == "if") {

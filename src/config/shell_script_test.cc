@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "config/launch_command.h"
+#include "config/shell_values.h"
 
 namespace msprobe {
 namespace {
@@ -106,6 +107,23 @@ TEST(ShellScript, BadTextsGetErrorsWithALine) {
   std::string deep;
   for (int i = 0; i < 200; ++i) deep += "if true; then\n";
   EXPECT_FALSE(ReadShell(deep, "a.sh").ok());
+}
+
+TEST(ShellValues, OneWordTakesAsMuchAsAScriptMay) {
+  constexpr size_t kText = 1 << 20, kTimes = 1000;
+  for (const std::string use : {"$A", "\"$A\"", "${A[@]}", "\"${A[0]}\""}) {
+    ShellValues values("");
+    values.Set("A", {{std::string(kText, 'a'), "a.sh", 1}});
+    std::string word;
+    for (size_t i = 0; i < kTimes; ++i) word += use;
+    size_t taken = 0;
+    for (const ShellField& field : values.Expand(word, "a.sh", 1)) taken += field.text.size();
+    EXPECT_FALSE(values.within_bounds()) << use;
+    EXPECT_LE(taken, 25 * kText) << use;
+  }
+  std::string last = "A=" + std::string(1 << 20, 'a') + "\nrun ";  // no command follows at which it could be noticed
+  for (int i = 0; i < 100; ++i) last += "$A";
+  EXPECT_FALSE(ReadShell(last, "a.sh").ok());
 }
 
 Words Arguments(const std::string& line, LaunchCommand* command) {

@@ -141,15 +141,17 @@ void ShellValues::Variable(const std::string& name, std::string_view whole, bool
     part->now.line = first.line;
   }
   bytes_ += first.text.size();
+  if (!within_bounds()) return;  // one word may hold a long value many times
   if (quoted) {
     part->now.text += first.text;
     return;
   }
-  for (size_t at = 0; at < first.text.size(); ++at) {
-    const size_t start = at;
-    while (at < first.text.size() && !IsSpace(first.text[at])) ++at;
-    part->now.text.append(first.text, start, at - start);
-    if (at == first.text.size()) break;
+  const char* at = first.text.data();
+  for (const char* end = at + first.text.size();; ++at) {
+    const char* start = at;
+    while (at != end && (static_cast<unsigned char>(*at) > ' ' || !IsSpace(*at))) ++at;
+    part->now.text.append(start, at);
+    if (at == end) break;
     const auto [file, line] = std::pair(part->now.file, part->now.line);
     part->End();
     part->now.file = file;
@@ -179,6 +181,7 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
     bool first = true;
     for (const ShellField& field : *value) {
       bytes_ += field.text.size();
+      if (!within_bounds()) return;
       if (!first) part->End();
       if (first && part->now.text.empty()) part->now = {{}, field.file, field.line};
       if (!first) part->now = {{}, field.file, field.line};
@@ -193,7 +196,8 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
     const std::string_view digits = rest.substr(1, rest.size() - 2);
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
     if (value && error == std::errc() && stop == digits.data() + digits.size() && index < value->size()) {
-      return part->Add((*value)[index].text);
+      bytes_ += (*value)[index].text.size();
+      return within_bounds() ? part->Add((*value)[index].text) : void();
     }
     return part->Add(name == "BASH_SOURCE" ? JoinPath(directory_, "script") : std::string(whole));
   }
@@ -304,8 +308,9 @@ void ShellValues::ExpandInto(std::string_view word, bool quoted, Part* part, int
       part->Add(word.substr(i, end + 1 - i));
       i = end + 1;
     } else {
-      part->Add(word.substr(i, 1));
-      ++i;
+      const size_t end = std::min(word.find_first_of("\\'\"$`", i + 1), word.size());
+      part->Add(word.substr(i, end - i));
+      i = end;
     }
   }
 }
