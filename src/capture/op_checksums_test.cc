@@ -11,7 +11,7 @@
 namespace msprobe {
 namespace {
 
-void AddTensor(Record* record, uint32_t crc, std::vector<int64_t> shape = {2, 3}) {
+void AddChecksum(Record* record, uint32_t crc, std::vector<int64_t> shape = {2, 3}) {
   TensorRecord t;
   t.dtype = DType::kFloat32;
   t.has_crc = true;
@@ -45,39 +45,39 @@ TEST(OpChecksums, OfAModuleWithNestedValues) {
   r.name = {InternName("Module.block.Block"), 0, NameForm::kModuleForward};
   r.KeyLiteral("input_args");
   r.BeginList();
-  AddTensor(&r, 1);
+  AddChecksum(&r, 1);
   r.Null();
   r.Int(3);
   r.Typed("torch.dtype", "torch.float32");
   r.BeginDict();
   r.Key("mask");
-  AddTensor(&r, 2, {});
+  AddChecksum(&r, 2, {});
   r.Key("pair");
   r.BeginList();
-  AddTensor(&r, 3, {7});
-  AddTensor(&r, 3, {7});
+  AddChecksum(&r, 3, {7});
+  AddChecksum(&r, 3, {7});
   r.EndList();
   r.Key("none");
   r.EmptyDict();
   r.EndDict();
   r.Json(R"({"type": "torch.distributed.tensor.DTensor", "dtype": "torch.float32", "shape": [4], "md5": "0000abcd"})");
   r.Json(R"({"type": "torch._subclasses.fake_tensor.FakeTensor", "shape": [4], "md5": null})");
-  AddTensor(&r, 4);
+  AddChecksum(&r, 4);
   r.EndList();
   r.KeyLiteral("input_kwargs");
   r.BeginDict();
   r.Key("scale");
-  AddTensor(&r, 5, {1});
+  AddChecksum(&r, 5, {1});
   r.EndDict();
   r.KeyLiteral("output");
   r.BeginList();
-  AddTensor(&r, 6);
-  AddTensor(&r, 0xffffffff, {0});
+  AddChecksum(&r, 6);
+  AddChecksum(&r, 0xffffffff, {0});
   r.EndList();
   r.KeyLiteral("parameters");
   r.BeginDict();
   r.Key("weight");
-  AddTensor(&r, 8);
+  AddChecksum(&r, 8);
   r.EndDict();
   ExpectSameAsWritten(r, 7, 2);
 }
@@ -88,7 +88,7 @@ TEST(OpChecksums, OfGradientsOfParameters) {
   for (const char* name : {"bias", "weight"}) {
     r.Key(name);
     r.BeginList();
-    AddTensor(&r, 9);
+    AddChecksum(&r, 9);
     r.EndList();
   }
   ExpectSameAsWritten(r, 0, 2);
@@ -99,13 +99,13 @@ TEST(OpChecksums, OfABackward) {
   r.name = {InternName("Functional.linear"), 0, NameForm::kApiBackward};
   r.KeyLiteral("input");
   r.BeginList();
-  AddTensor(&r, 1);
+  AddChecksum(&r, 1);
   r.EndList();
   r.KeyLiteral("output");
   r.BeginList();
-  AddTensor(&r, 2);
+  AddChecksum(&r, 2);
   r.Null();
-  AddTensor(&r, 3);
+  AddChecksum(&r, 3);
   r.EndList();
   ExpectSameAsWritten(r, 1, 2);
 }

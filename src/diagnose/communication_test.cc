@@ -10,25 +10,25 @@
 namespace msprobe {
 namespace {
 
-using Names = std::vector<std::string>;
+using OpNames = std::vector<std::string>;
 
-std::string Op(const std::string& name, const std::string& args, const std::string& kwargs) {
+std::string CollectiveOp(const std::string& name, const std::string& args, const std::string& kwargs) {
   return "\"" + name + R"(": {"input_args": [)" + args + R"(], "input_kwargs": {)" + kwargs + R"(}, "output": []})";
 }
 std::string Group(const std::string& ranks) {
   return R"({"type": "torch.ProcessGroup", "group_ranks": [)" + ranks + R"(], "group_id": "x"})";
 }
-std::string Int(int v) { return R"({"type": "int", "value": )" + std::to_string(v) + "}"; }
-const std::string kTensor = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2]})";
+std::string IntArgument(int v) { return R"({"type": "int", "value": )" + std::to_string(v) + "}"; }
+const std::string kPlainTensor = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2]})";
 std::string P2p(const std::string& op, int peer) {
-  return R"({"class_type": "torch.distributed.P2POp", "tensor": )" + kTensor + R"(, "op": ")" + op + R"(", "peer": )" +
-         std::to_string(peer) + R"(, "tag": 0, "group_id": "x"})";
+  return R"({"class_type": "torch.distributed.P2POp", "tensor": )" + kPlainTensor + R"(, "op": ")" + op +
+         R"(", "peer": )" + std::to_string(peer) + R"(, "tag": 0, "group_id": "x"})";
 }
-std::string Compute(const std::string& name) { return Op(name, kTensor, ""); }
+std::string Compute(const std::string& name) { return CollectiveOp(name, kPlainTensor, ""); }
 
 class CommunicationTest : public testing::Test {
  protected:
-  void Rank(int rank, const Names& ops) {
+  void Rank(int rank, const OpNames& ops) {
     std::string data;
     for (const std::string& op : ops) data += (data.empty() ? "" : ", ") + op;
     const std::string path =
@@ -66,15 +66,15 @@ TEST_F(CommunicationTest, NamesOfCalls) {
 
 TEST_F(CommunicationTest, ObjectsOfMindSporeSayTheirGroupAndRanks) {
   const auto primitive = [](const std::string& name, const std::string& attributes) {
-    return "\"Primitive." + name + R"(.0.forward": {"input_args": [)" + kTensor +
-           R"(], "input_kwargs": {}, "attributes": {)" + attributes + R"(}, "output": [)" + kTensor + "]}";
+    return "\"Primitive." + name + R"(.0.forward": {"input_args": [)" + kPlainTensor +
+           R"(], "input_kwargs": {}, "attributes": {)" + attributes + R"(}, "output": [)" + kPlainTensor + "]}";
   };
   const auto group = [](const std::string& name) { return R"("group": {"type": "str", "value": ")" + name + "\"}"; };
-  const std::string to = R"("sr_tag": )" + Int(3) + R"(, "dest_rank": )" + Int(2);
+  const std::string to = R"("sr_tag": )" + IntArgument(3) + R"(, "dest_rank": )" + IntArgument(2);
   Rank(0, {primitive("sum.AllReduce", group("tp-0")), primitive("out.Send", to + ", " + group("hccl_world_group"))});
   Rank(1, {primitive("sum.AllReduce", group("tp-0"))});
   Rank(2, {primitive("sum.AllReduce", group("tp-1")),
-           primitive("in.Receive", R"("sr_tag": )" + Int(3) + R"(, "src_rank": )" + Int(0))});
+           primitive("in.Receive", R"("sr_tag": )" + IntArgument(3) + R"(, "src_rank": )" + IntArgument(0))});
   Rank(3, {primitive("sum.AllReduce", group("tp-1"))});
   const CommGraph g = Read();
   ASSERT_EQ(g.ranks.size(), 4u);
@@ -87,10 +87,12 @@ TEST_F(CommunicationTest, ObjectsOfMindSporeSayTheirGroupAndRanks) {
 }
 
 TEST_F(CommunicationTest, PipelineAtPositionsAndByName) {
-  Rank(1, {Op("Distributed.recv.0.forward", "null, " + Int(0), ""), Compute("Torch.a.0.forward"),
-           Op("Distributed.isend.0.forward", kTensor, R"("dst": )" + Int(0))});
-  Rank(0, {Compute("Torch.a.0.forward"), Op("Distributed.send.0.forward", kTensor, R"("dst": )" + Int(1)),
-           Compute("Torch.b.0.forward"), Op("Distributed.irecv.0.forward", "null", R"("src": )" + Int(1))});
+  Rank(1, {CollectiveOp("Distributed.recv.0.forward", "null, " + IntArgument(0), ""), Compute("Torch.a.0.forward"),
+           CollectiveOp("Distributed.isend.0.forward", kPlainTensor, R"("dst": )" + IntArgument(0))});
+  Rank(0, {Compute("Torch.a.0.forward"),
+           CollectiveOp("Distributed.send.0.forward", kPlainTensor, R"("dst": )" + IntArgument(1)),
+           Compute("Torch.b.0.forward"),
+           CollectiveOp("Distributed.irecv.0.forward", "null", R"("src": )" + IntArgument(1))});
   const CommGraph g = Read();
   ASSERT_EQ(g.ranks.size(), 2u);
   EXPECT_EQ(g.ranks[0].rank, 0);
@@ -116,9 +118,10 @@ TEST_F(CommunicationTest, PipelineAtPositionsAndByName) {
 TEST_F(CommunicationTest, GroupsOfTheirOwnAndTheDefaultGroup) {
   const std::string a = R"("group": )" + Group("0, 1"), b = R"("group": )" + Group("2, 3");
   for (int r = 0; r < 4; ++r) {
-    Rank(r, {Op("Distributed.all_reduce.0.forward", kTensor, r < 2 ? a : b), Compute("Torch.a.0.forward"),
-             Op("Distributed.all_reduce.1.forward", kTensor, ""),
-             Op("Distributed.all_reduce.2.forward", kTensor + ", " + Group(r < 2 ? "0, 1" : "2, 3"), "")});
+    Rank(r,
+         {CollectiveOp("Distributed.all_reduce.0.forward", kPlainTensor, r < 2 ? a : b), Compute("Torch.a.0.forward"),
+          CollectiveOp("Distributed.all_reduce.1.forward", kPlainTensor, ""),
+          CollectiveOp("Distributed.all_reduce.2.forward", kPlainTensor + ", " + Group(r < 2 ? "0, 1" : "2, 3"), "")});
   }
   const CommGraph g = Read();
   EXPECT_EQ(g.events.size(), 5u);
@@ -135,9 +138,9 @@ TEST_F(CommunicationTest, GroupsOfTheirOwnAndTheDefaultGroup) {
 
 TEST_F(CommunicationTest, RootsGiveOrTake) {
   for (int r = 0; r < 3; ++r) {
-    Rank(r, {Op("Distributed.broadcast.0.forward", kTensor + ", " + Int(1), ""),
-             Op("Distributed.reduce.0.forward", kTensor,
-                R"("group_dst": )" + Int(0) + R"(, "group": )" + Group("2, 0, 1"))});
+    Rank(r, {CollectiveOp("Distributed.broadcast.0.forward", kPlainTensor + ", " + IntArgument(1), ""),
+             CollectiveOp("Distributed.reduce.0.forward", kPlainTensor,
+                          R"("group_dst": )" + IntArgument(0) + R"(, "group": )" + Group("2, 0, 1"))});
   }
   const CommGraph g = Read();
   EXPECT_EQ(g.TakersOf(1, 0).size(), 2u);
@@ -148,10 +151,10 @@ TEST_F(CommunicationTest, RootsGiveOrTake) {
 }
 
 TEST_F(CommunicationTest, BatchesTalkToSeveral) {
-  Rank(0, {Op("Distributed.batch_isend_irecv.0.forward", "[" + P2p("isend", 1) + "]", "")});
-  Rank(1, {Op("Distributed.batch_isend_irecv.0.forward", "",
-              R"("p2p_op_list": [)" + P2p("irecv", 0) + ", " + P2p("isend", 2) + "]")});
-  Rank(2, {Op("Distributed.batch_isend_irecv.0.forward", "[" + P2p("irecv", 1) + "]", "")});
+  Rank(0, {CollectiveOp("Distributed.batch_isend_irecv.0.forward", "[" + P2p("isend", 1) + "]", "")});
+  Rank(1, {CollectiveOp("Distributed.batch_isend_irecv.0.forward", "",
+                        R"("p2p_op_list": [)" + P2p("irecv", 0) + ", " + P2p("isend", 2) + "]")});
+  Rank(2, {CollectiveOp("Distributed.batch_isend_irecv.0.forward", "[" + P2p("irecv", 1) + "]", "")});
   const CommGraph g = Read();
   EXPECT_EQ(g.events.size(), 2u);
   EXPECT_EQ(g.GiversOf(1, 0)[0].rank, 0u);
@@ -161,16 +164,16 @@ TEST_F(CommunicationTest, BatchesTalkToSeveral) {
 
 TEST_F(CommunicationTest, ARingIsOneMoment) {
   for (int r = 0; r < 3; ++r) {
-    Rank(r, {Op("Distributed.batch_isend_irecv.0.forward",
-                "[" + P2p("isend", (r + 1) % 3) + ", " + P2p("irecv", (r + 2) % 3) + "]", "")});
+    Rank(r, {CollectiveOp("Distributed.batch_isend_irecv.0.forward",
+                          "[" + P2p("isend", (r + 1) % 3) + ", " + P2p("irecv", (r + 2) % 3) + "]", "")});
   }
   const CommGraph g = Read();
   for (const CommRank& r : g.ranks) EXPECT_EQ(r.calls[0].layer, 1u);
 }
 
 TEST_F(CommunicationTest, WhoIsMissingIsSaid) {
-  Rank(0, {Op("Distributed.all_reduce.0.forward", kTensor, ""),
-           Op("Distributed.send.0.forward", kTensor + ", " + Int(7), "")});
+  Rank(0, {CollectiveOp("Distributed.all_reduce.0.forward", kPlainTensor, ""),
+           CollectiveOp("Distributed.send.0.forward", kPlainTensor + ", " + IntArgument(7), "")});
   Rank(3, {Compute("Torch.a.0.forward")});
   const CommGraph g = Read();
   ASSERT_EQ(g.events.size(), 2u);
@@ -181,10 +184,13 @@ TEST_F(CommunicationTest, WhoIsMissingIsSaid) {
 }
 
 TEST_F(CommunicationTest, HostileRanksAreNoRanks) {
-  Rank(0, {Op("Distributed.send.0.forward", kTensor, R"("dst": {"type": "int", "value": -5})"),
-           Op("Distributed.send.1.forward", kTensor, R"("dst": {"type": "int", "value": 99999999999999999999})"),
-           Op("Distributed.all_reduce.0.forward", "1, \"x\", {}", R"("group": {"group_ranks": [-1, "a", null]})"),
-           Op("Distributed.batch_isend_irecv.0.forward", R"([[{"op": "isend"}, {"op": 3, "peer": 1}]])", "")});
+  Rank(
+      0,
+      {CollectiveOp("Distributed.send.0.forward", kPlainTensor, R"("dst": {"type": "int", "value": -5})"),
+       CollectiveOp("Distributed.send.1.forward", kPlainTensor,
+                    R"("dst": {"type": "int", "value": 99999999999999999999})"),
+       CollectiveOp("Distributed.all_reduce.0.forward", "1, \"x\", {}", R"("group": {"group_ranks": [-1, "a", null]})"),
+       CollectiveOp("Distributed.batch_isend_irecv.0.forward", R"([[{"op": "isend"}, {"op": 3, "peer": 1}]])", "")});
   const CommGraph g = Read();
   EXPECT_EQ(g.ranks[0].calls.size(), 4u);
   EXPECT_EQ(g.events.size(), 1u);  // the all_reduce, of this rank alone

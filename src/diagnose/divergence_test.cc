@@ -10,16 +10,16 @@
 namespace msprobe {
 namespace {
 
-std::string Tensor(double v) {
+std::string TensorOf(double v) {
   const std::string s = std::to_string(v);
   return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
          R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
 }
 std::string Entry(const std::string& name, const std::string& inputs, double out, const std::string& kwargs = "") {
   return "\"" + name + R"(": {"input_args": [)" + inputs + R"(], "input_kwargs": {)" + kwargs + R"(}, "output": [)" +
-         Tensor(out) + "]}";
+         TensorOf(out) + "]}";
 }
-std::string Op(const std::string& name, double in, double out) { return Entry(name, Tensor(in), out); }
+std::string OpOfValues(const std::string& name, double in, double out) { return Entry(name, TensorOf(in), out); }
 std::string Peer(const std::string& key, int rank) {
   return "\"" + key + R"(": {"type": "int", "value": )" + std::to_string(rank) + "}";
 }
@@ -68,15 +68,18 @@ class DivergenceTest : public testing::Test {
 };
 
 TEST_F(DivergenceTest, NothingDiffers) {
-  for (int r = 0; r < 2; ++r) Rank(r, {Op("F.a.0.forward", 1, 2)}, {Op("F.a.0.forward", 1, 2)});
+  for (int r = 0; r < 2; ++r) Rank(r, {OpOfValues("F.a.0.forward", 1, 2)}, {OpOfValues("F.a.0.forward", 1, 2)});
   const Divergence d = Find();
   EXPECT_FALSE(d.found);
 }
 
 TEST_F(DivergenceTest, ARankInheritsFromTheOneThatMadeIt) {
-  const std::vector<std::string> golden{Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4), Op("F.b.0.forward", 4, 5)};
-  Rank(0, {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4.5), Op("F.b.0.forward", 4.5, 6)}, golden);
-  Rank(1, {Op("F.a.0.forward", 1, 2.5), Op(kReduce, 2.5, 4.5), Op("F.b.0.forward", 4.5, 6)}, golden);
+  const std::vector<std::string> golden{OpOfValues("F.a.0.forward", 1, 2), OpOfValues(kReduce, 2, 4),
+                                        OpOfValues("F.b.0.forward", 4, 5)};
+  Rank(0, {OpOfValues("F.a.0.forward", 1, 2), OpOfValues(kReduce, 2, 4.5), OpOfValues("F.b.0.forward", 4.5, 6)},
+       golden);
+  Rank(1, {OpOfValues("F.a.0.forward", 1, 2.5), OpOfValues(kReduce, 2.5, 4.5), OpOfValues("F.b.0.forward", 4.5, 6)},
+       golden);
   for (int order = 0; order < 2; ++order) {
     const Divergence d = Find();
     ASSERT_TRUE(d.found);
@@ -99,8 +102,8 @@ TEST_F(DivergenceTest, ARankInheritsFromTheOneThatMadeIt) {
 
 TEST_F(DivergenceTest, ACollectiveWhoseInputsAgreeMakesItItself) {
   for (int r = 0; r < 2; ++r) {
-    Rank(r, {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 8), Op("F.b.0.forward", 8, 9)},
-         {Op("F.a.0.forward", 1, 2), Op(kReduce, 2, 4), Op("F.b.0.forward", 4, 5)});
+    Rank(r, {OpOfValues("F.a.0.forward", 1, 2), OpOfValues(kReduce, 2, 8), OpOfValues("F.b.0.forward", 8, 9)},
+         {OpOfValues("F.a.0.forward", 1, 2), OpOfValues(kReduce, 2, 4), OpOfValues("F.b.0.forward", 4, 5)});
   }
   const Divergence d = Find();
   EXPECT_TRUE(d.creator.collective);
@@ -114,15 +117,16 @@ TEST_F(DivergenceTest, ACollectiveWhoseInputsAgreeMakesItItself) {
 TEST_F(DivergenceTest, PipelinesAreFollowedByWhoWaitsForWhom) {
   // Rank 0's fault comes after rank 1's in time, though its dump is shorter: it needs what rank 1 sent.
   const std::string send = "Distributed.send.0.forward", recv = "Distributed.recv.0.forward";
-  const std::vector<std::string> r1{Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3), Op("F.c.0.forward", 3, 4)};
+  const std::vector<std::string> r1{OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3),
+                                    OpOfValues("F.c.0.forward", 3, 4)};
   std::vector<std::string> t1 = r1, g1 = r1;
-  t1.push_back(Op("F.d.0.forward", 4, 6));
-  t1.push_back(Entry(send, Tensor(6), 6, Peer("dst", 0)));
-  g1.push_back(Op("F.d.0.forward", 4, 5));
-  g1.push_back(Entry(send, Tensor(5), 5, Peer("dst", 0)));
+  t1.push_back(OpOfValues("F.d.0.forward", 4, 6));
+  t1.push_back(Entry(send, TensorOf(6), 6, Peer("dst", 0)));
+  g1.push_back(OpOfValues("F.d.0.forward", 4, 5));
+  g1.push_back(Entry(send, TensorOf(5), 5, Peer("dst", 0)));
   Rank(1, t1, g1);
-  Rank(0, {Entry(recv, "null", 6, Peer("src", 1)), Op("F.e.0.forward", 6, 9)},
-       {Entry(recv, "null", 5, Peer("src", 1)), Op("F.e.0.forward", 5, 7)});
+  Rank(0, {Entry(recv, "null", 6, Peer("src", 1)), OpOfValues("F.e.0.forward", 6, 9)},
+       {Entry(recv, "null", 5, Peer("src", 1)), OpOfValues("F.e.0.forward", 5, 7)});
   const Divergence d = Find();
   EXPECT_EQ(d.creator.rank, 1);
   EXPECT_EQ(d.creator.difference.name, "F.d.0.forward");
@@ -132,8 +136,8 @@ TEST_F(DivergenceTest, PipelinesAreFollowedByWhoWaitsForWhom) {
 
 TEST_F(DivergenceTest, TheSameFaultOnAllRanksIsOne) {
   for (int r = 0; r < 3; ++r)
-    Rank(r, {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 9)},
-         {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+    Rank(r, {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 9)},
+         {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3)});
   const Divergence d = Find();
   EXPECT_EQ(d.creator.ranks, (std::vector<int>{0, 1, 2}));
   EXPECT_TRUE(d.handovers.empty());
@@ -141,10 +145,10 @@ TEST_F(DivergenceTest, TheSameFaultOnAllRanksIsOne) {
 }
 
 TEST_F(DivergenceTest, IndependentFaultsAreToldApart) {
-  Rank(0, {Op("F.a.0.forward", 1, 7), Op("F.b.0.forward", 7, 3)},
-       {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
-  Rank(1, {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 9)},
-       {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+  Rank(0, {OpOfValues("F.a.0.forward", 1, 7), OpOfValues("F.b.0.forward", 7, 3)},
+       {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3)});
+  Rank(1, {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 9)},
+       {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3)});
   const Divergence d = Find();
   EXPECT_EQ(d.creator.rank, 0);
   ASSERT_EQ(d.others.size(), 1u);
@@ -157,16 +161,16 @@ TEST_F(DivergenceTest, MemoryThatACallWillFillIsNoDifference) {
   const std::string broadcast = "Distributed.broadcast.0.forward", gather = "Distributed.gather.0.forward";
   const auto ops = [&](double garbage) {
     return std::vector<std::string>{
-        Entry(broadcast, Tensor(garbage), 3, Peer("src", 0)),
-        Entry(gather, Tensor(1), 3, "\"gather_list\": [" + Tensor(garbage) + "], " + Peer("dst", 1))};
+        Entry(broadcast, TensorOf(garbage), 3, Peer("src", 0)),
+        Entry(gather, TensorOf(1), 3, "\"gather_list\": [" + TensorOf(garbage) + "], " + Peer("dst", 1))};
   };
   Rank(1, ops(17), ops(99));
   EXPECT_FALSE(Find().found);
 }
 
 TEST_F(DivergenceTest, APartnerWithoutADumpIsNamed) {
-  Rank(0, {Entry("Distributed.recv.0.forward", "null", 6, Peer("src", 3)), Op("F.e.0.forward", 6, 9)},
-       {Entry("Distributed.recv.0.forward", "null", 5, Peer("src", 3)), Op("F.e.0.forward", 5, 7)});
+  Rank(0, {Entry("Distributed.recv.0.forward", "null", 6, Peer("src", 3)), OpOfValues("F.e.0.forward", 6, 9)},
+       {Entry("Distributed.recv.0.forward", "null", 5, Peer("src", 3)), OpOfValues("F.e.0.forward", 5, 7)});
   const Divergence d = Find();
   ASSERT_TRUE(d.found);
   ASSERT_FALSE(d.evidence.empty());

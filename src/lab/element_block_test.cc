@@ -21,7 +21,7 @@ struct Numbers {
 };
 
 /// `special`: a few zeros, subnormal and infinite numbers and NaN among them.
-Numbers Drawn(size_t count, bool special, unsigned seed) {
+Numbers DrawnNumbers(size_t count, bool special, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   Numbers out;
@@ -38,16 +38,16 @@ Numbers Drawn(size_t count, bool special, unsigned seed) {
 }
 
 template <typename T>
-std::string_view BytesOf(const std::vector<T>& values, size_t begin, size_t count) {
+std::string_view BytesWithin(const std::vector<T>& values, size_t begin, size_t count) {
   return {reinterpret_cast<const char*>(values.data() + begin), count * sizeof(T)};
 }
 
 ElementFigures Judged(const Numbers& numbers, size_t begin, size_t count, double ulps, bool bounded) {
   ResultItem item;
   item.kind = ResultItem::Kind::kTensor;
-  item.ours = BytesOf(numbers.ours, begin, count), item.truth = BytesOf(numbers.truth, begin, count);
+  item.ours = BytesWithin(numbers.ours, begin, count), item.truth = BytesWithin(numbers.truth, begin, count);
   item.ulps = ulps;
-  if (bounded) item.bound = BytesOf(numbers.bounds, begin, count);
+  if (bounded) item.bound = BytesWithin(numbers.bounds, begin, count);
   return JudgeElements(item, DType::kFloat32);
 }
 
@@ -74,7 +74,7 @@ ElementFigures JudgedInPieces(const Numbers& numbers, double ulps, bool bounded)
 
 TEST(ElementBlockTest, SaysWhatPiecesSay) {
   for (unsigned seed = 0; seed < 40; ++seed) {
-    const Numbers numbers = Drawn(300 + 97 * seed, seed % 2 == 1, seed);
+    const Numbers numbers = DrawnNumbers(300 + 97 * seed, seed % 2 == 1, seed);
     const double ulps = seed % 5 == 0 ? -1 : seed % 4;
     const bool bounded = seed % 3 == 0;
     const ElementFigures whole = Judged(numbers, 0, numbers.truth.size(), ulps, bounded);
@@ -89,7 +89,7 @@ TEST(ElementBlockTest, SaysWhatPiecesSay) {
 }
 
 TEST(ElementBlockTest, IsTheSameWithoutWideRegisters) {
-  const Numbers numbers = Drawn(ElementBlock::kSize, false, 7);
+  const Numbers numbers = DrawnNumbers(ElementBlock::kSize, false, 7);
   const std::vector<double> ours(numbers.ours.begin(), numbers.ours.end());
   const ElementRuler ruler{24, 0x1p-126, 3e38, 0x1p-23, 2};
   ElementExtremes found, plain_found;
@@ -110,7 +110,7 @@ TEST(ElementBlockTest, PartsOfInfiniteComplexNumbersAreNoZeros) {
   item.kind = ResultItem::Kind::kTensor;
   const std::vector<float> ours = {1, INFINITY};
   const std::vector<double> truth = {1, INFINITY};
-  item.ours = BytesOf(ours, 0, 2), item.truth = BytesOf(truth, 0, 2);
+  item.ours = BytesWithin(ours, 0, 2), item.truth = BytesWithin(truth, 0, 2);
   EXPECT_EQ(HistogramText(JudgeElements(item, DType::kComplex64)), "2^1024:1/0/0/0/0/0/0");
 }
 

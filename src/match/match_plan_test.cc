@@ -12,9 +12,9 @@
 namespace msprobe {
 namespace {
 
-using Names = std::vector<std::string_view>;
+using NameViews = std::vector<std::string_view>;
 
-MatchPlan Match(const Names& target, const Names& golden, bool fuzzy = false, bool exact = false) {
+MatchPlan Match(const NameViews& target, const NameViews& golden, bool fuzzy = false, bool exact = false) {
   MatchOptions options;
   options.fuzzy = fuzzy;
   options.exact = exact;
@@ -22,8 +22,8 @@ MatchPlan Match(const Names& target, const Names& golden, bool fuzzy = false, bo
 }
 
 TEST(MatchOpsTest, PairsForwardOpsByNameWhateverTheOrder) {
-  const Names a = {"F.x.0.forward", "F.y.0.forward", "F.x.1.forward"};
-  const Names b = {"F.y.0.forward", "F.x.1.forward", "F.z.0.forward"};
+  const NameViews a = {"F.x.0.forward", "F.y.0.forward", "F.x.1.forward"};
+  const NameViews b = {"F.y.0.forward", "F.x.1.forward", "F.z.0.forward"};
   const MatchPlan plan = Match(a, b);
   EXPECT_EQ(plan.golden_of, (std::vector<uint32_t>{kNoOp, 0, 1}));
   EXPECT_EQ(plan.golden_only, (std::vector<uint32_t>{2}));
@@ -33,44 +33,45 @@ TEST(MatchOpsTest, PairsForwardOpsByNameWhateverTheOrder) {
 
 TEST(MatchOpsTest, CountsBackwardCallsAnewInOrderOfAppearance) {
   // The target recomputed the forward, so its backward ops carry the numbers 2 and 1.
-  const Names a = {"F.gelu.2.backward", "F.gelu.1.backward", "Module.m.M.backward.5"};
-  const Names b = {"F.gelu.1.backward", "F.gelu.0.backward", "Module.m.M.backward.0"};
+  const NameViews a = {"F.gelu.2.backward", "F.gelu.1.backward", "Module.m.M.backward.5"};
+  const NameViews b = {"F.gelu.1.backward", "F.gelu.0.backward", "Module.m.M.backward.0"};
   EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{0, 1, 2}));
 }
 
 TEST(MatchOpsTest, BackwardWithoutANumberMatchesByName) {
-  const Names a = {"F.x.backward", "F.y.backward"}, b = {"F.y.backward", "F.x.backward"};
+  const NameViews a = {"F.x.backward", "F.y.backward"}, b = {"F.y.backward", "F.x.backward"};
   EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{1, 0}));
 }
 
 TEST(MatchOpsTest, ApiAndModuleOfOneNameStayApart) {
-  const Names a = {"A.b.backward.0"}, b = {"A.b.0.backward"};
+  const NameViews a = {"A.b.backward.0"}, b = {"A.b.0.backward"};
   EXPECT_EQ(Match(a, b).matched, 0u);
 }
 
 TEST(MatchOpsTest, ExactKeepsNames) {
-  const Names a = {"x.2.backward"}, b = {"x.1.backward"};
+  const NameViews a = {"x.2.backward"}, b = {"x.1.backward"};
   EXPECT_EQ(Match(a, b, false, true).matched, 0u);
   EXPECT_EQ(Match(a, b).matched, 1u);
 }
 
 TEST(MatchOpsTest, FuzzyIgnoresCallNumbersOfApisAndModules) {
-  const Names a = {"F.linear.1.forward", "Module.fc.Linear.forward.4", "F.relu.7.forward", "F.relu.7.backward"};
-  const Names b = {"F.linear.3.forward", "Module.fc.Linear.forward.0", "F.relu.0.forward", "F.relu.0.backward"};
+  const NameViews a = {"F.linear.1.forward", "Module.fc.Linear.forward.4", "F.relu.7.forward", "F.relu.7.backward"};
+  const NameViews b = {"F.linear.3.forward", "Module.fc.Linear.forward.0", "F.relu.0.forward", "F.relu.0.backward"};
   EXPECT_EQ(Match(a, b, true).golden_of, (std::vector<uint32_t>{0, 1, 2, 3}));
   EXPECT_EQ(Match(a, b).matched, 1u) << "only the backward call, which is counted anew";
 }
 
 TEST(MatchOpsTest, FuzzySkipsAnExtraOpAndGoesOn) {
-  const Names a = {"F.add.0.forward", "F.mul.0.forward", "F.add.1.forward", "F.linear.0.forward", "F.add.2.forward"};
-  const Names b = {"F.add.0.forward", "F.mul.0.forward", "F.linear.0.forward", "F.add.1.forward"};
+  const NameViews a = {"F.add.0.forward", "F.mul.0.forward", "F.add.1.forward", "F.linear.0.forward",
+                       "F.add.2.forward"};
+  const NameViews b = {"F.add.0.forward", "F.mul.0.forward", "F.linear.0.forward", "F.add.1.forward"};
   const MatchPlan plan = Match(a, b, true);
   EXPECT_EQ(plan.golden_of, (std::vector<uint32_t>{0, 1, kNoOp, 2, 3}));
   EXPECT_TRUE(plan.golden_only.empty());
 }
 
 TEST(MatchOpsTest, FuzzyKeepsDirectionsApart) {
-  const Names a = {"F.x.0.forward"}, b = {"F.x.0.backward"};
+  const NameViews a = {"F.x.0.forward"}, b = {"F.x.0.backward"};
   EXPECT_EQ(Match(a, b, true).matched, 0u);
 }
 
@@ -80,7 +81,7 @@ TEST(MatchOpsTest, EmptySides) {
 }
 
 TEST(MatchOpsTest, PrintsAsJson) {
-  const Names a = {"a\"b", "c"}, b = {"a\"b", "d"};
+  const NameViews a = {"a\"b", "c"}, b = {"a\"b", "d"};
   JsonWriter json;
   WriteMatchPlan(&json, Match(a, b), a, b);
   EXPECT_EQ(
@@ -147,7 +148,7 @@ TEST(AlignSequencesTest, CostStaysLinearForUnrelatedSequences) {
 }
 
 /// What a plan must be, by the plainest means.
-std::vector<uint32_t> PlainPartners(const Names& target, const Names& golden) {
+std::vector<uint32_t> PlainPartners(const NameViews& target, const NameViews& golden) {
   std::vector<uint32_t> out;
   for (const std::string_view name : target) {
     const auto it = std::find(golden.begin(), golden.end(), name);
@@ -159,9 +160,9 @@ std::vector<uint32_t> PlainPartners(const Names& target, const Names& golden) {
 TEST(MatchOpsTest, OrdersThatPartAtTheStartInTheMiddleAtTheEndOrNever) {
   std::vector<std::string> texts;
   for (int i = 0; i < 40; ++i) texts.push_back("F.x." + std::to_string(i) + ".forward");
-  const Names all(texts.begin(), texts.end());
+  const NameViews all(texts.begin(), texts.end());
   for (const size_t at : {0, 1, 20, 38, 39, 40}) {
-    Names golden = all;
+    NameViews golden = all;
     std::reverse(golden.begin() + static_cast<std::ptrdiff_t>(at), golden.end());
     EXPECT_EQ(Match(all, golden).golden_of, PlainPartners(all, golden)) << at;
     golden.erase(golden.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(at, 39)));
@@ -176,13 +177,13 @@ TEST(MatchOpsTest, OrdersThatPartAtTheStartInTheMiddleAtTheEndOrNever) {
 }
 
 TEST(MatchOpsTest, BackwardCallsAreCountedFromTheStartAlsoBehindAnEqualFront) {
-  const Names a = {"F.x.1.backward", "F.a.0.forward", "F.x.5.backward", "F.x.backward.2"};
-  const Names b = {"F.x.1.backward", "F.b.0.forward", "F.x.0.backward", "F.x.backward.7"};
+  const NameViews a = {"F.x.1.backward", "F.a.0.forward", "F.x.5.backward", "F.x.backward.2"};
+  const NameViews b = {"F.x.1.backward", "F.b.0.forward", "F.x.0.backward", "F.x.backward.7"};
   EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{0, kNoOp, 2, 3}));
 }
 
 TEST(MatchOpsTest, OfTwoOpsThatAreRenamedAlikeTheFirstHasThePartner) {
-  const Names a = {"y", "x", "x"}, b = {"x", "y"};
+  const NameViews a = {"y", "x", "x"}, b = {"x", "y"};
   EXPECT_EQ(Match(a, b).golden_of, (std::vector<uint32_t>{1, 0, kNoOp}));
 }
 

@@ -9,17 +9,17 @@
 namespace msprobe {
 namespace {
 
-std::string Tensor(double v, const std::string& dtype = "torch.float32") {
+std::string TensorOf(double v, const std::string& dtype = "torch.float32") {
   const std::string s = fmt::format("{}", v);
   return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
          R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
 }
 
 /// An op with one input and one output.
-std::string Op(const std::string& name, double in, double out) {
+std::string OpOfValues(const std::string& name, double in, double out) {
   const bool backward = name.find("backward") != std::string::npos;
-  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + Tensor(in) + R"(], "output": [)" +
-         Tensor(out) + "]}";
+  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + TensorOf(in) +
+         R"(], "output": [)" + TensorOf(out) + "]}";
 }
 
 class NoFormat : public RowFormat {
@@ -53,16 +53,18 @@ class FirstDifferenceTest : public testing::Test {
 };
 
 TEST_F(FirstDifferenceTest, NoneWhenAllAgree) {
-  Write("t", {Op("F.a.0.forward", 1, 2)});
-  Write("g", {Op("F.a.0.forward", 1, 2)});
+  Write("t", {OpOfValues("F.a.0.forward", 1, 2)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2)});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kNone);
   EXPECT_EQ(d.source.kind, Kind::kNone);
 }
 
 TEST_F(FirstDifferenceTest, TheOpWhoseOutputDiffersWithItsFrame) {
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3.3), Op("F.c.0.forward", 3.3, 4)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3.0), Op("F.c.0.forward", 3.0, 5)});
+  Write("t",
+        {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3.3), OpOfValues("F.c.0.forward", 3.3, 4)});
+  Write("g",
+        {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3.0), OpOfValues("F.c.0.forward", 3.0, 5)});
   dir_.Write("t/stack.json", R"json({"0": [["F.b.0.forward"], ["File /x/torch/nn/f.py, line 3, in f, \n g()",
                                 "File /u/model.py, line 12, in step, \n f()"]]})json");
   const Differences d = Find();
@@ -77,8 +79,8 @@ TEST_F(FirstDifferenceTest, TheOpWhoseOutputDiffersWithItsFrame) {
 }
 
 TEST_F(FirstDifferenceTest, RoundOffIsNoDifference) {
-  Write("t", {Op("F.a.0.forward", 1, 2.0000004), Op("F.b.0.forward", 2.0000004, 5)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3)});
+  Write("t", {OpOfValues("F.a.0.forward", 1, 2.0000004), OpOfValues("F.b.0.forward", 2.0000004, 5)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3)});
   const Differences d = Find();
   EXPECT_EQ(d.first.name, "F.b.0.forward");
   EXPECT_EQ(d.first.inputs, "agree to 2e-07");
@@ -87,15 +89,15 @@ TEST_F(FirstDifferenceTest, RoundOffIsNoDifference) {
 TEST_F(FirstDifferenceTest, OpsThatRoundNothingMayNotDifferAtAll) {
   for (const std::string name : {"Torch.trunc.0.forward", "Tensor.negative.0.forward", "Torch.copysign.0.forward",
                                  "Tensor.index_fill_.0.forward", "Tensor.gather_elements.0.forward"}) {
-    Write("t", {Op(name, 1, 2.0000004), Op("F.b.0.forward", 2.0000004, 5)});
-    Write("g", {Op(name, 1, 2), Op("F.b.0.forward", 2, 3)});
+    Write("t", {OpOfValues(name, 1, 2.0000004), OpOfValues("F.b.0.forward", 2.0000004, 5)});
+    Write("g", {OpOfValues(name, 1, 2), OpOfValues("F.b.0.forward", 2, 3)});
     EXPECT_EQ(Find().first.name, name);
   }
 }
 
 TEST_F(FirstDifferenceTest, ADifferentParameterIsToldApart) {
-  Write("t", {Op("F.a.0.forward", 1.5, 2.5)});
-  Write("g", {Op("F.a.0.forward", 1, 2)});
+  Write("t", {OpOfValues("F.a.0.forward", 1.5, 2.5)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2)});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kNone);
   EXPECT_EQ(d.source.kind, Kind::kInput);
@@ -105,42 +107,44 @@ TEST_F(FirstDifferenceTest, ADifferentParameterIsToldApart) {
 TEST_F(FirstDifferenceTest, ModulesAroundADifferencePassItOn) {
   // The child's parameter differs; its parent's inputs agree and its output differs, but it is not to blame.
   const std::string child = "Module.mlp.down.Linear.forward.0", parent = "Module.mlp.MLP.forward.0";
-  Write("t", {Op(child, 1.5, 2.5), Op(parent, 1, 2.5), Op("Module.norm.Norm.forward.0", 1, 7)});
-  Write("g", {Op(child, 1, 2), Op(parent, 1, 2), Op("Module.norm.Norm.forward.0", 1, 9)});
+  Write("t", {OpOfValues(child, 1.5, 2.5), OpOfValues(parent, 1, 2.5), OpOfValues("Module.norm.Norm.forward.0", 1, 7)});
+  Write("g", {OpOfValues(child, 1, 2), OpOfValues(parent, 1, 2), OpOfValues("Module.norm.Norm.forward.0", 1, 9)});
   const Differences d = Find();
   EXPECT_EQ(d.source.name, child);
   EXPECT_EQ(d.first.name, "Module.norm.Norm.forward.0");
 }
 
 TEST_F(FirstDifferenceTest, TheHierarchyTellsContainers) {
-  Write("t", {Op("F.linear.0.forward", 1, 2.5), Op("Module.a.A.forward.0", 1, 2.5)});
-  Write("g", {Op("F.linear.0.forward", 1, 2), Op("Module.a.A.forward.0", 1, 2)});
+  Write("t", {OpOfValues("F.linear.0.forward", 1, 2.5), OpOfValues("Module.a.A.forward.0", 1, 2.5)});
+  Write("g", {OpOfValues("F.linear.0.forward", 1, 2), OpOfValues("Module.a.A.forward.0", 1, 2)});
   dir_.Write("t/construct.json", R"({"F.linear.0.forward": "Module.a.A.forward.0", "Module.a.A.forward.0": null})");
   EXPECT_EQ(Find().first.name, "F.linear.0.forward");
 }
 
 TEST_F(FirstDifferenceTest, BackwardOfADifferingForwardIsNotToBlame) {
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 2, 3.5), Op("F.b.0.backward", 1, 5),
-              Op("F.a.0.backward", 1, 6)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.b.0.forward", 3, 3.0), Op("F.b.0.backward", 1, 4),
-              Op("F.a.0.backward", 1, 4)});
+  Write("t", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3.5),
+              OpOfValues("F.b.0.backward", 1, 5), OpOfValues("F.a.0.backward", 1, 6)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 3, 3.0),
+              OpOfValues("F.b.0.backward", 1, 4), OpOfValues("F.a.0.backward", 1, 4)});
   const Differences d = Find();
   EXPECT_EQ(d.source.name, "F.b.0.forward");
   EXPECT_EQ(d.first.name, "F.a.0.backward") << "its forward agrees, its own gradient is wrong";
 }
 
 TEST_F(FirstDifferenceTest, CommunicationPointsToOtherRanks) {
-  Write("t", {Op("Distributed.all_reduce.0.forward", 1, 3)});
-  Write("g", {Op("Distributed.all_reduce.0.forward", 1, 2)});
+  Write("t", {OpOfValues("Distributed.all_reduce.0.forward", 1, 3)});
+  Write("g", {OpOfValues("Distributed.all_reduce.0.forward", 1, 2)});
   EXPECT_EQ(Find().first.kind, Kind::kCommunication);
 }
 
 TEST_F(FirstDifferenceTest, AnotherDTypeIsToldThoughValuesAgree) {
   const auto op = [](const std::string& name, const std::string& dtype) {
-    return "\"" + name + R"(": {"input_args": [)" + Tensor(1) + "], \"output\": [" + Tensor(2, dtype) + "]}";
+    return "\"" + name + R"(": {"input_args": [)" + TensorOf(1) + "], \"output\": [" + TensorOf(2, dtype) + "]}";
   };
-  Write("t", {Op("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.bfloat16"), op("F.c.0.forward", "torch.bfloat16")});
-  Write("g", {Op("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.float32"), op("F.c.0.forward", "torch.float32")});
+  Write("t", {OpOfValues("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.bfloat16"),
+              op("F.c.0.forward", "torch.bfloat16")});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.float32"),
+              op("F.c.0.forward", "torch.float32")});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kNone);
   EXPECT_EQ(d.dtype.kind, Kind::kDType);
@@ -151,24 +155,24 @@ TEST_F(FirstDifferenceTest, AnotherDTypeIsToldThoughValuesAgree) {
 }
 
 TEST_F(FirstDifferenceTest, UnwrittenMemoryIsNoDifference) {
-  Write("t", {Op("Torch.empty.0.forward", 1, 3)});
-  Write("g", {Op("Torch.empty.0.forward", 1, 2)});
+  Write("t", {OpOfValues("Torch.empty.0.forward", 1, 3)});
+  Write("g", {OpOfValues("Torch.empty.0.forward", 1, 2)});
   EXPECT_EQ(Find().first.kind, Kind::kNone);
 }
 
 /// An op with arguments behind its input, and any number of output elements.
 std::string OpWith(const std::string& name, double in, const std::string& arguments, double out,
                    const std::string& dtype = "torch.float32") {
-  return "\"" + name + R"(": {"input_args": [)" + Tensor(in, dtype) + arguments + R"(], "output": [)" +
-         Tensor(out, dtype) + "]}";
+  return "\"" + name + R"(": {"input_args": [)" + TensorOf(in, dtype) + arguments + R"(], "output": [)" +
+         TensorOf(out, dtype) + "]}";
 }
 
 std::string Float(double v) { return R"(, {"type": "float", "value": )" + fmt::format("{}", v) + "}"; }
 
 TEST_F(FirstDifferenceTest, LessThanTheToleranceStandsOutWhereAllBeforeIsBitEqual) {
   // 5e-6 is round-off between runs that round everywhere, but not what one sum of two terms can give.
-  Write("t", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3.000015)});
-  Write("g", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3)});
+  Write("t", {OpOfValues("Torch.add.0.forward", 1, 2), OpOfValues("Torch.mul.0.forward", 2, 3.000015)});
+  Write("g", {OpOfValues("Torch.add.0.forward", 1, 2), OpOfValues("Torch.mul.0.forward", 2, 3)});
   const Differences d = Find();
   EXPECT_EQ(d.first.name, "Torch.mul.0.forward");
   EXPECT_EQ(d.first.verdict, RulerVerdict::kBug);
@@ -178,16 +182,16 @@ TEST_F(FirstDifferenceTest, LessThanTheToleranceStandsOutWhereAllBeforeIsBitEqua
 }
 
 TEST_F(FirstDifferenceTest, OneUnitInTheLastPlaceIsRoundOff) {
-  Write("t", {Op("Torch.add.0.forward", 1, 2.0000002), Op("Torch.mul.0.forward", 2.0000002, 3)});
-  Write("g", {Op("Torch.add.0.forward", 1, 2), Op("Torch.mul.0.forward", 2, 3)});
+  Write("t", {OpOfValues("Torch.add.0.forward", 1, 2.0000002), OpOfValues("Torch.mul.0.forward", 2.0000002, 3)});
+  Write("g", {OpOfValues("Torch.add.0.forward", 1, 2), OpOfValues("Torch.mul.0.forward", 2, 3)});
   const Differences d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kNone);
   EXPECT_EQ(d.ruler.round_off, 2u);
 }
 
 TEST_F(FirstDifferenceTest, AnotherArgumentIsTheAnswerAndItsValueIsTold) {
-  Write("t", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-3), 2), Op("F.b.0.forward", 2, 3)});
-  Write("g", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-5), 2.5), Op("F.b.0.forward", 2.5, 4)});
+  Write("t", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-3), 2), OpOfValues("F.b.0.forward", 2, 3)});
+  Write("g", {OpWith("Functional.layer_norm.0.forward", 1, Float(1e-5), 2.5), OpOfValues("F.b.0.forward", 2.5, 4)});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kArgument);
   EXPECT_EQ(d.first.name, "Functional.layer_norm.0.forward");
@@ -197,34 +201,36 @@ TEST_F(FirstDifferenceTest, AnotherArgumentIsTheAnswerAndItsValueIsTold) {
 }
 
 TEST_F(FirstDifferenceTest, AnArgumentWithoutEffectIsToldOnlyWhenNothingElseDiffers) {
-  Write("t", {OpWith("F.a.0.forward", 1, Float(3), 2), Op("F.b.0.forward", 2, 3)});
-  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), Op("F.b.0.forward", 2, 5)});
+  Write("t", {OpWith("F.a.0.forward", 1, Float(3), 2), OpOfValues("F.b.0.forward", 2, 3)});
+  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), OpOfValues("F.b.0.forward", 2, 5)});
   EXPECT_EQ(Find().first.name, "F.b.0.forward");
-  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), Op("F.b.0.forward", 2, 3)});
+  Write("g", {OpWith("F.a.0.forward", 1, Float(4), 2), OpOfValues("F.b.0.forward", 2, 3)});
   EXPECT_EQ(Find().first.kind, Kind::kArgument);
 }
 
 TEST_F(FirstDifferenceTest, AMissingOpIsNamedThoughCallNumbersShift) {
   // Without mul.0 the later call takes its number.
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.c.0.forward", 2, 5), Op("T.mul.0.forward", 5, 6)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("T.mul.0.forward", 2, 3), Op("F.c.0.forward", 3, 7),
-              Op("T.mul.1.forward", 7, 8)});
+  Write("t",
+        {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.c.0.forward", 2, 5), OpOfValues("T.mul.0.forward", 5, 6)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("T.mul.0.forward", 2, 3), OpOfValues("F.c.0.forward", 3, 7),
+              OpOfValues("T.mul.1.forward", 7, 8)});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kMissingOp);
   EXPECT_EQ(d.first.name, "T.mul.0.forward");
 }
 
 TEST_F(FirstDifferenceTest, AnExtraOpIsNamed) {
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.drop.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.c.0.forward", 2, 7)});
+  Write("t",
+        {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.drop.0.forward", 2, 3), OpOfValues("F.c.0.forward", 3, 5)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.c.0.forward", 2, 7)});
   const Differences d = Find();
   EXPECT_EQ(d.first.kind, Kind::kExtraOp);
   EXPECT_EQ(d.first.name, "F.drop.0.forward");
 }
 
 TEST_F(FirstDifferenceTest, OtherOpsForTheSameValuesAreNoDifference) {
-  Write("t", {Op("F.a.0.forward", 1, 2), Op("F.x.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
-  Write("g", {Op("F.a.0.forward", 1, 2), Op("F.y.0.forward", 2, 3), Op("F.c.0.forward", 3, 5)});
+  Write("t", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.x.0.forward", 2, 3), OpOfValues("F.c.0.forward", 3, 5)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.y.0.forward", 2, 3), OpOfValues("F.c.0.forward", 3, 5)});
   EXPECT_EQ(Find().Answer().kind, Kind::kNone);
 }
 
@@ -232,7 +238,7 @@ TEST_F(FirstDifferenceTest, DataOfAnotherShapeIsNoBug) {
   const std::string wide = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4], "Max": 1, "Min": 1,
                               "Mean": 1, "Norm": 1})";
   Write("t", {"\"F.a.0.forward\": {\"input_args\": [" + wide + "], \"output\": [" + wide + "]}"});
-  Write("g", {Op("F.a.0.forward", 1, 1)});
+  Write("g", {OpOfValues("F.a.0.forward", 1, 1)});
   const Differences d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kShape);
   EXPECT_EQ(d.Answer().verdict, RulerVerdict::kNone);
@@ -257,8 +263,8 @@ TEST_F(FirstDifferenceTest, ACastInOnePlaceIsTheAnswer) {
 TEST_F(FirstDifferenceTest, CodeBetweenTheOpsOfAModuleIsPlacedInIt) {
   const std::string q = "Module.m.attn.q.Linear.forward.0", o = "Module.m.attn.o.Linear.forward.0";
   const std::string module = "Module.m.attn.Attention.forward.0";
-  Write("t", {Op(q, 1, 2), Op(o, 3, 4), Op(module, 1, 4)});
-  Write("g", {Op(q, 1, 2), Op(o, 3.5, 5), Op(module, 1, 5)});
+  Write("t", {OpOfValues(q, 1, 2), OpOfValues(o, 3, 4), OpOfValues(module, 1, 4)});
+  Write("g", {OpOfValues(q, 1, 2), OpOfValues(o, 3.5, 5), OpOfValues(module, 1, 5)});
   dir_.Write("t/construct.json",
              "{\"" + q + "\": \"" + module + "\", \"" + o + "\": \"" + module + "\", \"" + module + "\": null}");
   const Differences d = Find();
@@ -269,8 +275,8 @@ TEST_F(FirstDifferenceTest, CodeBetweenTheOpsOfAModuleIsPlacedInIt) {
 }
 
 TEST_F(FirstDifferenceTest, ASecondGoldenRunExplainsWhatItDiffersBy) {
-  Write("t", {Op("Torch.mul.0.forward", 2, 3.0003)});
-  Write("g", {Op("Torch.mul.0.forward", 2, 3)});
+  Write("t", {OpOfValues("Torch.mul.0.forward", 2, 3.0003)});
+  Write("g", {OpOfValues("Torch.mul.0.forward", 2, 3)});
   EXPECT_EQ(Find().first.kind, Kind::kOp);
   const BigArray<float> second_run = {1e-3f};
   EXPECT_EQ(Find(&second_run).Answer().kind, Kind::kNone);
@@ -280,7 +286,7 @@ TEST_F(FirstDifferenceTest, ASecondGoldenRunExplainsWhatItDiffersBy) {
 std::string Summed(const std::string& name, double in, const std::string& in_sum, double out,
                    const std::string& out_sum) {
   const auto with = [](double v, const std::string& sum) {
-    std::string tensor = Tensor(v);
+    std::string tensor = TensorOf(v);
     return tensor.insert(1, R"("md5": ")" + sum + R"(", )");
   };
   return "\"" + name + R"(": {"input_args": [)" + with(in, in_sum) + R"(], "output": [)" + with(out, out_sum) + "]}";
@@ -311,8 +317,9 @@ TEST_F(FirstDifferenceTest, AChecksumWhoseStatisticsDifferIsABug) {
 
 /// A module around two ops, and one behind it.
 std::vector<std::string> InModule(double first, double second, double result) {
-  return {Op("T.add.0.forward", first, second), Op("T.mul.0.forward", second, result),
-          Op("Module.m.mlp.MLP.forward.0", 1, result), Op("Module.m.norm.Norm.forward.0", result, 2 * result)};
+  return {OpOfValues("T.add.0.forward", first, second), OpOfValues("T.mul.0.forward", second, result),
+          OpOfValues("Module.m.mlp.MLP.forward.0", 1, result),
+          OpOfValues("Module.m.norm.Norm.forward.0", result, 2 * result)};
 }
 constexpr const char* kTwoModules =
     R"({"T.add.0.forward": "Module.m.mlp.MLP.forward.0", "T.mul.0.forward": "Module.m.mlp.MLP.forward.0",
@@ -330,8 +337,8 @@ TEST_F(FirstDifferenceTest, WhatAModuleComputesAnotherWayIsNoDifference) {
 
 TEST_F(FirstDifferenceTest, AFaultBehindARewrittenModuleIsFound) {
   std::vector<std::string> target = InModule(1, 2, 3), golden = InModule(5, 7, 3);
-  target.push_back(Op("T.exp.0.forward", 6, 9));
-  golden.push_back(Op("T.exp.0.forward", 6, 8));
+  target.push_back(OpOfValues("T.exp.0.forward", 6, 9));
+  golden.push_back(OpOfValues("T.exp.0.forward", 6, 8));
   Write("t", target);
   Write("g", golden);
   dir_.Write("t/construct.json", kTwoModules);
@@ -340,16 +347,16 @@ TEST_F(FirstDifferenceTest, AFaultBehindARewrittenModuleIsFound) {
 
 TEST_F(FirstDifferenceTest, AnotherArgumentOfTheSameTensorsIsNoRewrite) {
   const std::string op = "F.layer_norm.0.forward", module = "Module.m.mlp.MLP.forward.0";
-  Write("t", {OpWith(op, 1, Float(1e-3), 2), Op(module, 1, 3)});
-  Write("g", {OpWith(op, 1, Float(1e-5), 5), Op(module, 1, 3)});
+  Write("t", {OpWith(op, 1, Float(1e-3), 2), OpOfValues(module, 1, 3)});
+  Write("g", {OpWith(op, 1, Float(1e-5), 5), OpOfValues(module, 1, 3)});
   dir_.Write("t/construct.json", "{\"" + op + "\": \"" + module + "\", \"" + module + "\": null}");
   EXPECT_EQ(Find().first.kind, Kind::kArgument);
 }
 
 TEST_F(FirstDifferenceTest, ACommunicationIsNeverARewrite) {
   const std::string call = "Distributed.all_reduce.0.forward", module = "Module.m.mlp.MLP.forward.0";
-  Write("t", {Op(call, 1, 2), Op(module, 1, 3)});
-  Write("g", {Op(call, 1, 5), Op(module, 1, 3)});
+  Write("t", {OpOfValues(call, 1, 2), OpOfValues(module, 1, 3)});
+  Write("g", {OpOfValues(call, 1, 5), OpOfValues(module, 1, 3)});
   dir_.Write("t/construct.json", "{\"" + call + "\": \"" + module + "\", \"" + module + "\": null}");
   EXPECT_EQ(Find().first.name, call);
 }

@@ -7,12 +7,12 @@
 namespace msprobe {
 namespace {
 
-std::string Op(const std::string& inputs, const std::string& outputs = "") {
+std::string OpOf(const std::string& inputs, const std::string& outputs = "") {
   return R"({"input_args": [)" + inputs + R"(], "output": [)" + outputs + "]}";
 }
 
-std::string Tensor(const std::string& norm, const std::string& dtype = "torch.float32",
-                   const std::string& shape = "[2]", const std::string& grad = "true") {
+std::string FactsOf(const std::string& norm, const std::string& dtype = "torch.float32",
+                    const std::string& shape = "[2]", const std::string& grad = "true") {
   return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": )" + shape +
          R"(, "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": )" + norm + R"(, "requires_grad": )" + grad + "}";
 }
@@ -52,31 +52,32 @@ TEST(Dialect, RulesOfARow) {
                              "Mean": 0.5, "Norm": 1.0, "requires_grad": true})";
   const std::string lone = Bits(kRequiresGrad | kDType | kShape);
   const Case cases[] = {
-      {"equal", Op(Tensor("1.0")), Op(Tensor("1.0")), "0", "0"},
-      {"another dtype", Op(Tensor("1.0", "torch.bfloat16")), Op(Tensor("1.0")), Bits(kDType), Bits(kDType)},
-      {"one dtype by two names", Op(Tensor("1.0", "Float32")), Op(Tensor("1.0")), "0", "0"},
-      {"another shape", Op(Tensor("1.0", "torch.float32", "[3]")), Op(Tensor("1.0")), Bits(kShape), Bits(kShape)},
-      {"another requires_grad", Op(Tensor("1.0", "torch.float32", "[2]", "false")), Op(Tensor("1.0")),
+      {"equal", OpOf(FactsOf("1.0")), OpOf(FactsOf("1.0")), "0", "0"},
+      {"another dtype", OpOf(FactsOf("1.0", "torch.bfloat16")), OpOf(FactsOf("1.0")), Bits(kDType), Bits(kDType)},
+      {"one dtype by two names", OpOf(FactsOf("1.0", "Float32")), OpOf(FactsOf("1.0")), "0", "0"},
+      {"another shape", OpOf(FactsOf("1.0", "torch.float32", "[3]")), OpOf(FactsOf("1.0")), Bits(kShape), Bits(kShape)},
+      {"another requires_grad", OpOf(FactsOf("1.0", "torch.float32", "[2]", "false")), OpOf(FactsOf("1.0")),
        Bits(kRequiresGrad), Bits(kRequiresGrad)},
-      {"requires_grad of one side", Op(Tensor("1.0", "torch.float32", "[2]", "null")), Op(Tensor("1.0")),
+      {"requires_grad of one side", OpOf(FactsOf("1.0", "torch.float32", "[2]", "null")), OpOf(FactsOf("1.0")),
        Bits(kRequiresGrad), "0"},
-      {"NaN in the target", Op("", nan), Op("", Tensor("1.0")), Bits(kNanInf), Bits(kNanInf)},
-      {"NaN in both", Op("", nan), Op("", nan), "0", "0"},
-      {"NaN without a partner", Op(nan), Op(""), Bits(kNanInf), lone},
-      {"no partner", Op(Tensor("1.0") + "," + Tensor("2.0")), Op(Tensor("1.0")), "0 0", "0 " + lone},
-      {"another scalar", Op(Scalar("int", "3")), Op(Scalar("int", "4")), Bits(kScalarParameter),
+      {"NaN in the target", OpOf("", nan), OpOf("", FactsOf("1.0")), Bits(kNanInf), Bits(kNanInf)},
+      {"NaN in both", OpOf("", nan), OpOf("", nan), "0", "0"},
+      {"NaN without a partner", OpOf(nan), OpOf(""), Bits(kNanInf), lone},
+      {"no partner", OpOf(FactsOf("1.0") + "," + FactsOf("2.0")), OpOf(FactsOf("1.0")), "0 0", "0 " + lone},
+      {"another scalar", OpOf(Scalar("int", "3")), OpOf(Scalar("int", "4")), Bits(kScalarParameter),
        Bits(kScalarParameter)},
-      {"0.0 and -0.0", Op(Scalar("float", "0.0")), Op(Scalar("float", "-0.0")), "0", "0"},
-      {"integers that one double stands for", Op(Scalar("int", "9007199254740993")),
-       Op(Scalar("int", "9007199254740992")), Bits(kScalarParameter), Bits(kScalarParameter)},
-      {"NaN as an argument", Op(Scalar("float", "NaN")), Op(Scalar("float", "NaN")), "0", "0"},
-      {"a tensor of no dimensions and a number", Op(Tensor("1.0", "torch.float32", "[]", "null")),
-       Op(Scalar("float", "1.0")), "0", Bits(kDType | kShape)},
-      {"the output is wrong", Op(Tensor("1.05"), Tensor("1.6")), Op(Tensor("1.0"), Tensor("1.0")),
+      {"0.0 and -0.0", OpOf(Scalar("float", "0.0")), OpOf(Scalar("float", "-0.0")), "0", "0"},
+      {"integers that one double stands for", OpOf(Scalar("int", "9007199254740993")),
+       OpOf(Scalar("int", "9007199254740992")), Bits(kScalarParameter), Bits(kScalarParameter)},
+      {"NaN as an argument", OpOf(Scalar("float", "NaN")), OpOf(Scalar("float", "NaN")), "0", "0"},
+      {"a tensor of no dimensions and a number", OpOf(FactsOf("1.0", "torch.float32", "[]", "null")),
+       OpOf(Scalar("float", "1.0")), "0", Bits(kDType | kShape)},
+      {"the output is wrong", OpOf(FactsOf("1.05"), FactsOf("1.6")), OpOf(FactsOf("1.0"), FactsOf("1.0")),
        "0 " + Bits(kOutputRelativeError | kRelativeErrorGrows),
        "0 " + Bits(kOutputRelativeError | kRelativeErrorGrows)},
-      {"the error is the input's", Op(Tensor("1.2"), Tensor("1.9")), Op(Tensor("1.0"), Tensor("1.0")), "0 0", "0 0"},
-      {"a golden norm of zero", Op("", Tensor("1.0")), Op("", Tensor("0.0")), Bits(kOutputRelativeError), "0"},
+      {"the error is the input's", OpOf(FactsOf("1.2"), FactsOf("1.9")), OpOf(FactsOf("1.0"), FactsOf("1.0")), "0 0",
+       "0 0"},
+      {"a golden norm of zero", OpOf("", FactsOf("1.0")), OpOf("", FactsOf("0.0")), Bits(kOutputRelativeError), "0"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(Findings(c.target, c.golden, kTableDialect), c.table) << c.what;
@@ -95,9 +96,9 @@ TEST(Dialect, ErrorOfTheOutputAgainstThatOfTheInput) {
                           {0, 9, 0},
                           {3, 31, kRelativeErrorGrows},
                           {20, 90, 0}};
-  const auto norm = [](double percent) { return Tensor(std::to_string(100 + percent)); };
+  const auto norm = [](double percent) { return FactsOf(std::to_string(100 + percent)); };
   for (const Growth& c : cases) {
-    const std::string a = Op(norm(c.in), norm(c.out)), b = Op(norm(0), norm(0));
+    const std::string a = OpOf(norm(c.in), norm(c.out)), b = OpOf(norm(0), norm(0));
     for (const Dialect& dialect : {kTableDialect, kGraphDialect}) {
       EXPECT_EQ(Findings(a, b, dialect), "0 " + Bits(c.findings)) << c.in << " " << c.out;
       EXPECT_EQ(Findings(a, b, dialect, "Tensor.to.0.forward"), "0 0");
@@ -114,7 +115,7 @@ TEST(Dialect, Checksums) {
   const auto both = [&](const std::string& a, const std::string& b, const std::string& findings,
                         const char* name = "Torch.x.0.forward") {
     for (const Dialect& dialect : {kTableDialect, kGraphDialect}) {
-      EXPECT_EQ(Findings(Op(a), Op(b), dialect, name, CompareMode::kChecksum), findings) << a << " " << b;
+      EXPECT_EQ(Findings(OpOf(a), OpOf(b), dialect, name, CompareMode::kChecksum), findings) << a << " " << b;
     }
   };
   both(sum("aa"), sum("aa"), "0");
@@ -123,7 +124,7 @@ TEST(Dialect, Checksums) {
   both(sum("aa"), "", Bits(kChecksumUnmatched));
   both("null", "null", "0");
   const auto null = [&](const std::string& a, const std::string& b, const Dialect& dialect) {
-    return Findings(Op(a), Op(b), dialect, "Torch.x.0.forward", CompareMode::kChecksum);
+    return Findings(OpOf(a), OpOf(b), dialect, "Torch.x.0.forward", CompareMode::kChecksum);
   };
   EXPECT_EQ(null(sum("aa"), "null", kTableDialect), Bits(kChecksumUnmatched));
   EXPECT_EQ(null(sum("aa"), "null", kGraphDialect), Bits(kChecksumDiffers));
@@ -132,7 +133,7 @@ TEST(Dialect, Checksums) {
 }
 
 TEST(Dialect, DTypeOfFusedProjectionsIsLeftAlone) {
-  const std::string a = Op(Tensor("1.0", "torch.bfloat16")), b = Op(Tensor("1.0"));
+  const std::string a = OpOf(FactsOf("1.0", "torch.bfloat16")), b = OpOf(FactsOf("1.0"));
   for (const Dialect& dialect : {kTableDialect, kGraphDialect}) {
     EXPECT_EQ(Findings(a, b, dialect, "Module.attn.qkv.Linear.forward.0"), "0");
     EXPECT_EQ(Findings(a, b, dialect, "Module.attn.proj.Linear.forward.0"), Bits(kDType));
@@ -142,8 +143,8 @@ TEST(Dialect, DTypeOfFusedProjectionsIsLeftAlone) {
 // Of a module that is called "output" the weight counts as input: it is off as much as the output, so nothing grew.
 TEST(Dialect, OutputModulesAreJudgedByTheirInputs) {
   const auto op = [](const char* weight, const char* out) {
-    return R"({"input_args": [)" + Tensor("100.0") + R"(], "output": [)" + Tensor(out) +
-           R"(], "parameters": {"weight": )" + Tensor(weight) + "}}";
+    return R"({"input_args": [)" + FactsOf("100.0") + R"(], "output": [)" + FactsOf(out) +
+           R"(], "parameters": {"weight": )" + FactsOf(weight) + "}}";
   };
   for (const Dialect& dialect : {kTableDialect, kGraphDialect}) {
     EXPECT_EQ(
@@ -154,8 +155,8 @@ TEST(Dialect, OutputModulesAreJudgedByTheirInputs) {
 
 // Items of another number of the same kind: by suffix or in their order.
 TEST(Dialect, Partners) {
-  const std::string a = R"({"input_kwargs": {"x": )" + Tensor("1.0") + "}}";
-  const std::string b = R"({"input_kwargs": {"y": )" + Tensor("1.0") + "}}";
+  const std::string a = R"({"input_kwargs": {"x": )" + FactsOf("1.0") + "}}";
+  const std::string b = R"({"input_kwargs": {"y": )" + FactsOf("1.0") + "}}";
   JsonDoc target, golden;
   ASSERT_TRUE(ParseJson(a, "target", &target).ok());
   ASSERT_TRUE(ParseJson(b, "golden", &golden).ok());
@@ -169,7 +170,7 @@ TEST(Dialect, Partners) {
 }
 
 TEST(Dialect, RanksInTheNamesOfMergedCalls) {
-  const std::string a = Op(Tensor("1.0"), Tensor("2.0")), b = Op(Tensor("1.0"), Tensor("1.0"));
+  const std::string a = OpOf(FactsOf("1.0"), FactsOf("2.0")), b = OpOf(FactsOf("1.0"), FactsOf("1.0"));
   JsonDoc target, golden;
   ASSERT_TRUE(ParseJson(a, "target", &target).ok());
   ASSERT_TRUE(ParseJson(b, "golden", &golden).ok());

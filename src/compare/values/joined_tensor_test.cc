@@ -10,7 +10,7 @@ namespace msprobe {
 namespace {
 
 /// A file of numpy with 1, 2, 3 ... times `scale` in it.
-std::string Npy(const std::string& shape, size_t count, float scale = 1) {
+std::string ScaledNpy(const std::string& shape, size_t count, float scale = 1) {
   std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': (" + shape + "), }";
   head.resize((head.size() + 11) / 64 * 64 + 53, ' ');
   head += '\n';
@@ -43,8 +43,8 @@ class JoinedTensorTest : public testing::Test {
 };
 
 TEST_F(JoinedTensorTest, JoinsBelowAndBesideEachOther) {
-  Write("a.npy", Npy("2, 1, 2", 4));
-  Write("b.npy", Npy("2, 2", 4, 10));
+  Write("a.npy", ScaledNpy("2, 1, 2", 4));
+  Write("b.npy", ScaledNpy("2, 2", 4, 10));
   const auto below = Open({"a.npy", "b.npy"}, JoinAxis::kFirst);
   ASSERT_TRUE(below.ok()) << below.status().message();
   EXPECT_EQ(below->tensor().shape, (std::vector<int64_t>{4, 2})) << "dimensions of 1 do not count";
@@ -59,9 +59,9 @@ TEST_F(JoinedTensorTest, JoinsBelowAndBesideEachOther) {
 }
 
 TEST_F(JoinedTensorTest, OtherShapesAreRefused) {
-  Write("a.npy", Npy("2, 2", 4));
-  Write("b.npy", Npy("3, 2", 6));
-  Write("c.npy", Npy("4,", 4));
+  Write("a.npy", ScaledNpy("2, 2", 4));
+  Write("b.npy", ScaledNpy("3, 2", 6));
+  Write("c.npy", ScaledNpy("4,", 4));
   EXPECT_TRUE(Open({"a.npy", "b.npy"}, JoinAxis::kFirst).ok());
   EXPECT_EQ(Open({"a.npy", "b.npy"}, JoinAxis::kLast).status().code(), Code::kBadInput);
   EXPECT_EQ(Open({"a.npy", "c.npy"}, JoinAxis::kFirst).status().code(), Code::kBadInput);
@@ -70,11 +70,11 @@ TEST_F(JoinedTensorTest, OtherShapesAreRefused) {
 
 /// Their sizes say nothing about the bytes that are there.
 TEST_F(JoinedTensorTest, EmptyTensorsOfHugeShapesCostNothing) {
-  Write("rows.npy", Npy("1073741824, 0", 0));
+  Write("rows.npy", ScaledNpy("1073741824, 0", 0));
   const auto rows = Open({"rows.npy", "rows.npy"}, JoinAxis::kLast);
   ASSERT_TRUE(rows.ok()) << rows.status().message();
   EXPECT_EQ(rows->tensor().shape, (std::vector<int64_t>{1073741824, 0}));
-  Write("long.npy", Npy("0, 4611686018427387904", 0));
+  Write("long.npy", ScaledNpy("0, 4611686018427387904", 0));
   const auto sum = Open({"long.npy", "long.npy"}, JoinAxis::kLast);
   EXPECT_EQ(sum.status().code(), Code::kBadInput);
 }

@@ -8,7 +8,7 @@
 namespace msprobe {
 namespace {
 
-std::vector<double> Values(size_t n) {
+std::vector<double> DrawnValues(size_t n) {
   std::vector<double> out;
   double v = 0.37;
   for (size_t i = 0; i < n; ++i) {
@@ -38,29 +38,29 @@ Anatomy Explain(const std::vector<double>& target, const std::vector<double>& go
   return out.found() ? out : ExplainByEntries(pair);
 }
 
-Anatomy Of(const std::vector<int64_t>& shape, const From& from) {
+Anatomy AnatomyOf(const std::vector<int64_t>& shape, const From& from) {
   int64_t n = 1;
   for (const int64_t d : shape) n *= d;
-  const std::vector<double> golden = Values(static_cast<size_t>(n));
+  const std::vector<double> golden = DrawnValues(static_cast<size_t>(n));
   return Explain(Moved(golden, from), golden, shape);
 }
 
 TEST(AnatomyByPlace, AxesOfASquare) {
-  const Anatomy square = Of({5, 5}, [](int64_t i) { return i % 5 * 5 + i / 5; });
+  const Anatomy square = AnatomyOf({5, 5}, [](int64_t i) { return i % 5 * 5 + i / 5; });
   EXPECT_EQ(square.kind, AnatomyKind::kAxes);
   EXPECT_EQ(square.axes, (std::vector<int>{0, 1}));
   EXPECT_EQ(square.residual, 0);
 }
 
 TEST(AnatomyByPlace, ASymmetricSquareIsTheSame) {
-  std::vector<double> golden = Values(25);
+  std::vector<double> golden = DrawnValues(25);
   for (size_t i = 0; i < 25; ++i) golden[i] = golden[std::min(i, i % 5 * 5 + i / 5)];
   EXPECT_FALSE(Explain(Moved(golden, [](int64_t i) { return i % 5 * 5 + i / 5; }), golden, {5, 5}).found());
 }
 
 TEST(AnatomyByPlace, HeadsMergedWithoutTheTranspose) {
   // [2, 3, 4 * 5] as [2, 4, 3, 5]
-  const Anatomy merged = Of({2, 3, 20}, [](int64_t i) {
+  const Anatomy merged = AnatomyOf({2, 3, 20}, [](int64_t i) {
     const int64_t b = i / 60, h = i % 60 / 15, t = i % 15 / 5, d = i % 5;
     return b * 60 + t * 20 + h * 5 + d;
   });
@@ -70,7 +70,7 @@ TEST(AnatomyByPlace, HeadsMergedWithoutTheTranspose) {
 }
 
 TEST(AnatomyByPlace, Rope) {
-  const Anatomy pairs = Of({3, 16}, [](int64_t i) {
+  const Anatomy pairs = AnatomyOf({3, 16}, [](int64_t i) {
     const int64_t k = i % 8;
     return i - k + k / 2 + k % 2 * 4;
   });
@@ -80,7 +80,7 @@ TEST(AnatomyByPlace, Rope) {
 }
 
 TEST(AnatomyByPlace, RopeOfTheTurnedValues) {
-  const std::vector<double> x = Values(64);
+  const std::vector<double> x = DrawnValues(64);
   std::vector<double> halves(64), pairs(64);
   for (size_t i = 0; i < 64; ++i) {
     const size_t base = i / 8 * 8, k = i % 8;
@@ -95,12 +95,12 @@ TEST(AnatomyByPlace, RopeOfTheTurnedValues) {
 }
 
 TEST(AnatomyByPlace, Shifts) {
-  const Anatomy late = Of({2, 6, 4}, [](int64_t i) { return i / 4 % 6 == 0 ? -1 : i - 4; });
+  const Anatomy late = AnatomyOf({2, 6, 4}, [](int64_t i) { return i / 4 % 6 == 0 ? -1 : i - 4; });
   EXPECT_EQ(late.kind, AnatomyKind::kShift);
   EXPECT_EQ(late.shift, 1);
   EXPECT_EQ(late.part.axis, 1);
   EXPECT_FALSE(late.wraps);
-  const Anatomy round = Of({2, 6, 4}, [](int64_t i) { return i - i % 24 + (i % 24 + 8) % 24; });
+  const Anatomy round = AnatomyOf({2, 6, 4}, [](int64_t i) { return i - i % 24 + (i % 24 + 8) % 24; });
   EXPECT_EQ(round.shift, -2);
   EXPECT_TRUE(round.wraps);
 }
@@ -118,35 +118,35 @@ TEST(AnatomyByPlace, AMaskIsShifted) {
 
 TEST(AnatomyByPlace, EntriesInAnotherOrder) {
   const int64_t order[] = {2, 0, 1, 3};
-  const Anatomy heads = Of({2, 3, 20}, [&](int64_t i) { return i - i % 20 + order[i % 20 / 5] * 5 + i % 5; });
+  const Anatomy heads = AnatomyOf({2, 3, 20}, [&](int64_t i) { return i - i % 20 + order[i % 20 / 5] * 5 + i % 5; });
   EXPECT_EQ(heads.kind, AnatomyKind::kOrder);
   EXPECT_EQ(heads.block, 5);
   EXPECT_EQ(heads.part.axis, 2);
   EXPECT_EQ(heads.part.entries, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(heads.sources, (std::vector<int64_t>{2, 0, 1}));
-  const Anatomy rows = Of({6, 7}, [](int64_t i) { return i / 7 == 1 ? i + 14 : i / 7 == 3 ? i - 14 : i; });
+  const Anatomy rows = AnatomyOf({6, 7}, [](int64_t i) { return i / 7 == 1 ? i + 14 : i / 7 == 3 ? i - 14 : i; });
   EXPECT_EQ(rows.kind, AnatomyKind::kOrder);
   EXPECT_EQ(rows.part.entries, (std::vector<int64_t>{1, 3}));
 }
 
 TEST(AnatomyByPlace, EntriesTwice) {
-  const Anatomy twice = Of({6, 7}, [](int64_t i) { return i / 7 == 4 ? i - 21 : i; });
+  const Anatomy twice = AnatomyOf({6, 7}, [](int64_t i) { return i / 7 == 4 ? i - 21 : i; });
   EXPECT_EQ(twice.kind, AnatomyKind::kDuplicated);
   EXPECT_EQ(twice.part.entries, std::vector<int64_t>{4});
   EXPECT_EQ(twice.sources, std::vector<int64_t>{1});
 }
 
 TEST(AnatomyByPlace, NothingWhereItDoesNotHold) {
-  EXPECT_FALSE(Of({6, 7}, [](int64_t i) { return i == 9 ? -1 : i % 7 * 6 + i / 7; }).found());
-  EXPECT_FALSE(Explain(std::vector<double>(24, 1), Values(24), {4, 6}).found());
-  EXPECT_FALSE(Explain(Values(48), Moved(Values(96), [](int64_t i) { return i; }), {6, 8}).found() &&
-               Values(48) != Values(96));
+  EXPECT_FALSE(AnatomyOf({6, 7}, [](int64_t i) { return i == 9 ? -1 : i % 7 * 6 + i / 7; }).found());
+  EXPECT_FALSE(Explain(std::vector<double>(24, 1), DrawnValues(24), {4, 6}).found());
+  EXPECT_FALSE(Explain(DrawnValues(48), Moved(DrawnValues(96), [](int64_t i) { return i; }), {6, 8}).found() &&
+               DrawnValues(48) != DrawnValues(96));
   // Small integers are alike everywhere: that each is found again is no order.
   EXPECT_FALSE(Explain({3, 1, 2, 5, 1, 3, 4, 2, 2, 5}, {1, 2, 3, 5, 4, 1, 2, 5, 3, 2}, {10}, DType::kInt64).found());
 }
 
 TEST(AnatomyByPlace, Shapes) {
-  const std::vector<double> golden = Values(60);
+  const std::vector<double> golden = DrawnValues(60);
   const ElementsOf g = ElementsOf::Of(golden, {3, 5, 4});
   std::vector<double> first, turned(60), twice;
   for (size_t i = 0; i < 60; ++i) {

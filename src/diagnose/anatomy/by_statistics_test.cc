@@ -41,60 +41,63 @@ class DumpedItem {
 
 const Numbers kGolden{2.13456789, -1.87654321, 0.0712345, 5.4321987};
 
-Anatomy Of(const Numbers& target, const Numbers& golden = kGolden, const std::string& dtype = "torch.float32") {
+Anatomy AnatomyOfNumbers(const Numbers& target, const Numbers& golden = kGolden,
+                         const std::string& dtype = "torch.float32") {
   const DumpedItem a(target, dtype), b(golden, dtype);
   return ExplainByStatistics(a.view(), b.view(), {2, {4, 8}});
 }
 
 TEST(AnatomyByStatistics, FactorAndSign) {
   const Numbers& g = kGolden;
-  const Anatomy half = Of({g.max / 2, g.min / 2, g.mean / 2, g.norm / 2});
+  const Anatomy half = AnatomyOfNumbers({g.max / 2, g.min / 2, g.mean / 2, g.norm / 2});
   EXPECT_EQ(half.kind, AnatomyKind::kFactor);
   EXPECT_EQ(half.name, "1/2");
   EXPECT_EQ(half.meanings, (std::vector<std::string>{"world_size", "sqrt_of_dimension"}));
   EXPECT_TRUE(half.statistics);
-  EXPECT_EQ(Of({-g.min, -g.max, -g.mean, g.norm}).kind, AnatomyKind::kSign);
-  const Anatomy minus = Of({-3 * g.min, -3 * g.max, -3 * g.mean, 3 * g.norm});
+  EXPECT_EQ(AnatomyOfNumbers({-g.min, -g.max, -g.mean, g.norm}).kind, AnatomyKind::kSign);
+  const Anatomy minus = AnatomyOfNumbers({-3 * g.min, -3 * g.max, -3 * g.mean, 3 * g.norm});
   EXPECT_EQ(minus.number, -3);
-  EXPECT_FALSE(Of({g.max * 2, g.min * 2.1, g.mean * 2, g.norm * 2}).found());
-  EXPECT_FALSE(Of({g.max * 2, g.min * 2, g.mean * 2, g.norm * 2}, g, "torch.int64").found());
+  EXPECT_FALSE(AnatomyOfNumbers({g.max * 2, g.min * 2.1, g.mean * 2, g.norm * 2}).found());
+  EXPECT_FALSE(AnatomyOfNumbers({g.max * 2, g.min * 2, g.mean * 2, g.norm * 2}, g, "torch.int64").found());
   // Two digits agree by chance.
-  EXPECT_FALSE(Of({g.max * 1.17, g.min * 1.17, g.mean * 1.17, g.norm * 1.17}, g, "torch.bfloat16").found());
+  EXPECT_FALSE(
+      AnatomyOfNumbers({g.max * 1.17, g.min * 1.17, g.mean * 1.17, g.norm * 1.17}, g, "torch.bfloat16").found());
 }
 
 TEST(AnatomyByStatistics, AConstantSaysNothing) {
-  EXPECT_FALSE(Of({2, 2, 2, 11.313708498984761}, {1, 1, 1, 5.656854249492381}).found());
+  EXPECT_FALSE(AnatomyOfNumbers({2, 2, 2, 11.313708498984761}, {1, 1, 1, 5.656854249492381}).found());
 }
 
 TEST(AnatomyByStatistics, Offset) {
   const Numbers& g = kGolden;
   const double c = 0.5, norm = std::sqrt(g.norm * g.norm + 2 * c * 32 * g.mean + 32 * c * c);
-  const Anatomy sum = Of({g.max + c, g.min + c, g.mean + c, norm});
+  const Anatomy sum = AnatomyOfNumbers({g.max + c, g.min + c, g.mean + c, norm});
   EXPECT_EQ(sum.kind, AnatomyKind::kOffset);
   EXPECT_NEAR(sum.number, 0.5, 1e-9);
-  EXPECT_FALSE(Of({g.max + c, g.min + c, g.mean + c, norm * 1.01}).found());
+  EXPECT_FALSE(AnatomyOfNumbers({g.max + c, g.min + c, g.mean + c, norm * 1.01}).found());
   // Positions from 1 on for those from 0 on, four times 0 to 7.
-  const Anatomy ids = Of({8, 1, 4.5, std::sqrt(4 * 204.0)}, {7, 0, 3.5, std::sqrt(4 * 140.0)}, "torch.int64");
+  const Anatomy ids =
+      AnatomyOfNumbers({8, 1, 4.5, std::sqrt(4 * 204.0)}, {7, 0, 3.5, std::sqrt(4 * 140.0)}, "torch.int64");
   EXPECT_EQ(ids.kind, AnatomyKind::kOffset);
   EXPECT_EQ(ids.number, 1);
 }
 
 TEST(AnatomyByStatistics, ZerosAndBounds) {
-  EXPECT_EQ(Of({0, 0, 0, 0}).kind, AnatomyKind::kZeroed);
+  EXPECT_EQ(AnatomyOfNumbers({0, 0, 0, 0}).kind, AnatomyKind::kZeroed);
   // Values 2, -1.5, 0.5 and -0.25, eight times each.
   const Numbers all{2, -1.5, 0.1875, std::sqrt(8 * (4 + 2.25 + 0.25 + 0.0625))};
   const Numbers cut{2, 0, 0.625, std::sqrt(8 * 4.25)};
-  const Anatomy relu = Of(cut, all);
+  const Anatomy relu = AnatomyOfNumbers(cut, all);
   EXPECT_EQ(relu.kind, AnatomyKind::kClipped);
   EXPECT_EQ(relu.low, 0);
   // Zeros of both signs: the sum falls, too.
-  EXPECT_FALSE(Of({2, 0, 0.1, std::sqrt(8 * 4.25)}, all).found());
+  EXPECT_FALSE(AnatomyOfNumbers({2, 0, 0.1, std::sqrt(8 * 4.25)}, all).found());
 }
 
 TEST(AnatomyByStatistics, Grid) {
   const Numbers& g = kGolden;
-  EXPECT_EQ(Of({2.140625, -1.875, 0.07125, 5.4339}).name, "bfloat16");
-  EXPECT_FALSE(Of({2.140625, -1.875, 0.07125, 5.4339}, g, "torch.bfloat16").found());
+  EXPECT_EQ(AnatomyOfNumbers({2.140625, -1.875, 0.07125, 5.4339}).name, "bfloat16");
+  EXPECT_FALSE(AnatomyOfNumbers({2.140625, -1.875, 0.07125, 5.4339}, g, "torch.bfloat16").found());
 }
 
 TEST(AnatomyByStatistics, OrderIsNeverSure) {

@@ -19,7 +19,7 @@ std::string Tensor(const std::string& max, const std::string& min, const std::st
 }
 const std::string kClean = Tensor("1.5", "-1.5");
 const std::string kNaN = Tensor("NaN", "NaN");
-const std::string kInf = Tensor("Infinity", "0.25");
+const std::string kInfinite = Tensor("Infinity", "0.25");
 const std::string kMask = Tensor("0.0", "-Infinity");
 
 std::string Op(const std::string& name, const std::string& args, const std::string& output,
@@ -69,7 +69,7 @@ class OverflowTest : public testing::Test {
 TEST(BadKinds, ExtremesCountsAndMean) {
   EXPECT_EQ(BadKindsOf(Parse(kClean)), 0);
   EXPECT_EQ(BadKindsOf(Parse(kNaN)), kBadNaN);
-  EXPECT_EQ(BadKindsOf(Parse(kInf)), kBadPosInf);
+  EXPECT_EQ(BadKindsOf(Parse(kInfinite)), kBadPosInf);
   EXPECT_EQ(BadKindsOf(Parse(kMask)), kBadNegInf);
   EXPECT_EQ(BadKindsOf(Parse(R"({"Max": 1, "Min": 0, "nan_count": 2})")), kBadNaN);
   EXPECT_EQ(BadKindsOf(Parse(R"({"Max": 1, "Min": 0, "inf_count": 2})")), kBadInfinities);
@@ -95,8 +95,8 @@ TEST(OverflowMargin, OfTheDumpOrOfTheDtype) {
 }
 
 TEST_F(OverflowTest, ProducerCarrierAbsorber) {
-  Rank(0, {Op("Torch.mul.0.forward", kClean, kClean), Op("Torch.exp.0.forward", kClean, kInf),
-           Op("Torch.relu.0.forward", kInf, Tensor("Infinity", "0.5")),
+  Rank(0, {Op("Torch.mul.0.forward", kClean, kClean), Op("Torch.exp.0.forward", kClean, kInfinite),
+           Op("Torch.relu.0.forward", kInfinite, Tensor("Infinity", "0.5")),
            Op("Torch.nan_to_num.0.forward", Tensor("Infinity", "0.5"), kClean)});
   const OverflowReport report = Find();
   ASSERT_EQ(report.first.size(), 1u);
@@ -113,9 +113,10 @@ TEST_F(OverflowTest, ProducerCarrierAbsorber) {
 }
 
 TEST_F(OverflowTest, WhatLastsComesBeforeWhatIsAbsorbed) {
-  Rank(0, {Op("Torch.log.0.forward", kClean, Tensor("1.0", "-Infinity")),
-           Op("Torch.clamp.0.forward", Tensor("1.0", "-Infinity"), kClean), Op("Torch.exp.0.forward", kClean, kInf),
-           Op("Torch.sum.0.forward", kInf, Tensor("Infinity", "Infinity", ""))});
+  Rank(0,
+       {Op("Torch.log.0.forward", kClean, Tensor("1.0", "-Infinity")),
+        Op("Torch.clamp.0.forward", Tensor("1.0", "-Infinity"), kClean), Op("Torch.exp.0.forward", kClean, kInfinite),
+        Op("Torch.sum.0.forward", kInfinite, Tensor("Infinity", "Infinity", ""))});
   const OverflowReport report = Find();
   EXPECT_EQ(Named(), Names{"0: Torch.exp.0.forward"});
   ASSERT_EQ(report.absorbed.size(), 1u);
@@ -149,7 +150,7 @@ TEST_F(OverflowTest, MemoryThatIsWrittenFirstIsNoFinding) {
       R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [2, 3], "Max": Infinity, "Min": -0.5})";
   Rank(0, {Op("Torch.empty.0.forward", "", half), Op("Tensor.copy_.0.forward", half + ", " + kClean, kClean)});
   EXPECT_EQ(Named(), Names{});
-  Rank(0, {Op("Torch.empty.0.forward", "", half), Op("Tensor.add.0.forward", kClean + ", " + half, kInf)});
+  Rank(0, {Op("Torch.empty.0.forward", "", half), Op("Tensor.add.0.forward", kClean + ", " + half, kInfinite)});
   EXPECT_EQ(Named(), Names{"0: Tensor.add.0.forward"});
   EXPECT_EQ(KindOfFirst(), Kind::kUninitialised);
   EXPECT_EQ(Find().first[0].reader, "Torch.empty.0.forward");
@@ -170,21 +171,21 @@ TEST_F(OverflowTest, MemoryThatNobodyWroteIsNoFindingUntilItIsComputedWith) {
 }
 
 TEST_F(OverflowTest, ACauseWithCleanInputsIsNoneOfAnotherUnlessThatWasAbsorbed) {
-  const Names two{Op("Torch.exp.0.forward", kClean, kInf), Op("Tensor.sum.0.forward", kInf, kInf),
+  const Names two{Op("Torch.exp.0.forward", kClean, kInfinite), Op("Tensor.sum.0.forward", kInfinite, kInfinite),
                   Op("Torch.log.0.forward", kClean, kNaN), Op("Tensor.sum.1.forward", kNaN, kNaN)};
   Rank(0, two);
   EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "0: Torch.log.0.forward"}));
   Names absorbed = two;
-  absorbed.insert(absorbed.begin() + 1, Op("Torch.sigmoid.0.forward", kInf, kClean));
+  absorbed.insert(absorbed.begin() + 1, Op("Torch.sigmoid.0.forward", kInfinite, kClean));
   Rank(0, absorbed);
   EXPECT_EQ(Named(), Names{"0: Torch.exp.0.forward"});
 }
 
 TEST_F(OverflowTest, WhatIsBadFromEndToEndIsNoSignOfItsSource) {
-  std::string all = kInf;
+  std::string all = kInfinite;
   all.insert(all.rfind('}'), R"(, "inf_count": 6)");
-  Rank(0, {Op("Torch.exp.0.forward", kClean, all), Op("Tensor.sum.0.forward", all, kInf),
-           Op("Torch.log.0.forward", kClean, all), Op("Tensor.sum.1.forward", all, kInf)});
+  Rank(0, {Op("Torch.exp.0.forward", kClean, all), Op("Tensor.sum.0.forward", all, kInfinite),
+           Op("Torch.log.0.forward", kClean, all), Op("Tensor.sum.1.forward", all, kInfinite)});
   EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "0: Torch.log.0.forward"}));
 }
 
@@ -204,9 +205,9 @@ TEST_F(OverflowTest, WhatACommunicationFillsIsNoInput) {
 
 TEST_F(OverflowTest, ParameterOfTheModuleAroundTheFunction) {
   const std::string module = R"("Module.fc.Linear.forward.0": {"input_args": [)" + kClean +
-                             R"(], "input_kwargs": {}, "parameters": {"weight": )" + kInf + R"(}, "output": [)" + kNaN +
-                             "]}";
-  Rank(0, {Op("Functional.linear.0.forward", kClean + ", " + kInf, kNaN), module});
+                             R"(], "input_kwargs": {}, "parameters": {"weight": )" + kInfinite + R"(}, "output": [)" +
+                             kNaN + "]}";
+  Rank(0, {Op("Functional.linear.0.forward", kClean + ", " + kInfinite, kNaN), module});
   EXPECT_EQ(Named(), Names{"0: Module.fc.Linear.forward.0"});
   EXPECT_EQ(KindOfFirst(), Kind::kParameter);
   EXPECT_EQ(Find().first[0].item, ".parameters.weight");
@@ -240,7 +241,7 @@ TEST_F(OverflowTest, ARankThatIsNotThere) {
 
 TEST_F(OverflowTest, AllRanksOfAReductionThatOverflows) {
   const std::string large = Tensor("3e38", "3e38");
-  for (const int rank : {0, 1, 2}) Rank(rank, {Op("Distributed.all_reduce.0.forward", large, kInf)});
+  for (const int rank : {0, 1, 2}) Rank(rank, {Op("Distributed.all_reduce.0.forward", large, kInfinite)});
   EXPECT_EQ(Named(), (Names{"0: Distributed.all_reduce.0.forward", "1: Distributed.all_reduce.0.forward",
                             "2: Distributed.all_reduce.0.forward"}));
   EXPECT_EQ(KindOfFirst(), Kind::kCommunication);
@@ -251,7 +252,7 @@ TEST_F(OverflowTest, AllRanksOfAReductionThatOverflows) {
 }
 
 TEST_F(OverflowTest, IndependentSourcesAreAllNamedAndLaterOnesAreNot) {
-  Rank(0, {Op("Torch.exp.0.forward", kClean, kInf), Op("Distributed.all_reduce.0.forward", kInf, kNaN),
+  Rank(0, {Op("Torch.exp.0.forward", kClean, kInfinite), Op("Distributed.all_reduce.0.forward", kInfinite, kNaN),
            Op("Torch.sqrt.0.forward", kClean, kNaN)});
   Rank(1, {Op("Torch.div.0.forward", kClean, Tensor("9.0", "-Infinity")),
            Op("Distributed.all_reduce.0.forward", Tensor("9.0", "-Infinity"), kNaN)});
@@ -262,7 +263,7 @@ TEST_F(OverflowTest, IndependentSourcesAreAllNamedAndLaterOnesAreNot) {
 
 TEST_F(OverflowTest, TheFirstStepThatGoesWrong) {
   Rank(0, {Op("Torch.mul.0.forward", kClean, kClean)}, 1);
-  Rank(0, {Op("Torch.exp.0.forward", kClean, kInf), Op("Torch.mul.0.forward", kInf, kInf)}, 2);
+  Rank(0, {Op("Torch.exp.0.forward", kClean, kInfinite), Op("Torch.mul.0.forward", kInfinite, kInfinite)}, 2);
   Rank(0, {Op("Torch.mul.0.forward", kNaN, kNaN)}, 10);
   const OverflowReport report = Find();
   EXPECT_EQ(report.step, "step2");
@@ -273,9 +274,9 @@ TEST_F(OverflowTest, TheFirstStepThatGoesWrong) {
 TEST_F(OverflowTest, SameReportForAnyNumberOfThreads) {
   Names ops;
   for (int i = 0; i < 3000; ++i) ops.push_back(Op("Torch.mul." + std::to_string(i) + ".forward", kClean, kClean));
-  ops[2000] = Op("Torch.exp.0.forward", kClean, kInf);
+  ops[2000] = Op("Torch.exp.0.forward", kClean, kInfinite);
   for (int i = 2001; i < 3000; ++i)
-    ops[static_cast<size_t>(i)] = Op("Torch.add." + std::to_string(i) + ".forward", kInf, kInf);
+    ops[static_cast<size_t>(i)] = Op("Torch.add." + std::to_string(i) + ".forward", kInfinite, kInfinite);
   Rank(0, ops);
   const int before = ThreadCount();
   std::string first;
@@ -291,7 +292,7 @@ TEST_F(OverflowTest, SameReportForAnyNumberOfThreads) {
 }
 
 TEST_F(OverflowTest, ReplicasThatFailAlikeAreOneFinding) {
-  for (const int rank : {0, 1, 2}) Rank(rank, {Op("Torch.exp.0.forward", kClean, rank == 1 ? kClean : kInf)});
+  for (const int rank : {0, 1, 2}) Rank(rank, {Op("Torch.exp.0.forward", kClean, rank == 1 ? kClean : kInfinite)});
   EXPECT_EQ(Named(), (Names{"0: Torch.exp.0.forward", "2: Torch.exp.0.forward"}));
   EXPECT_EQ(Find().first.size(), 1u);
 }
@@ -312,7 +313,7 @@ TEST_F(OverflowTest, CleanDumpsTellWhatIsNearOverflow) {
 TEST_F(OverflowTest, ARankThatCannotBeReadIsLeftOut) {
   dir_.Write("step0/rank0/dump.json", "no dump");
   dir_.Dir("step0/rank2");
-  Rank(1, {Op("Torch.exp.0.forward", kClean, kInf)});
+  Rank(1, {Op("Torch.exp.0.forward", kClean, kInfinite)});
   EXPECT_EQ(Named(), Names{"1: Torch.exp.0.forward"});
   const OverflowReport report = Find();
   ASSERT_EQ(report.warnings.size(), 4u) << "with those for construct.json and stack.json";
@@ -331,7 +332,7 @@ TEST_F(OverflowTest, DumpsThatCannotBeJudged) {
 }
 
 TEST_F(OverflowTest, NodesAreWrittenAsTheyAre) {
-  Rank(0, {Op("Torch.exp.0.forward", kClean, kInf)});
+  Rank(0, {Op("Torch.exp.0.forward", kClean, kInfinite)});
   dir_.Write("step0/rank0/construct.json",
              R"({"Torch.exp.0.forward": "Module.a.A.forward.0", "Module.a.A.forward.0": "Torch.exp.0.forward"})");
   dir_.Write("step0/rank0/stack.json",

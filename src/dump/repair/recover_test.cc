@@ -14,7 +14,7 @@
 namespace msprobe {
 namespace {
 
-constexpr char kDump[] =
+constexpr char kWholeDump[] =
     "{\n \"task\": \"statistics\",\n \"level\": \"mix\",\n \"data\": {\n"
     "  \"Tensor.add.0.forward\": {\n   \"input_args\": [],\n   \"x\": \"}\\\"\"\n  },\n"
     "  \"Tensor.add.1.forward\": {\n   \"output\": [\n    NaN\n   ]\n  }\n }\n}";
@@ -30,7 +30,7 @@ RankRecovery Recover(const std::string& dir, const std::string& output = {}) {
 
 // Whatever the length of what is left, the result is whole, keeps each complete op, and the original is kept.
 TEST(Recover, AtEveryByte) {
-  const std::string whole = kDump;
+  const std::string whole = kWholeDump;
   const size_t data = whole.find("\"data\": {") + std::strlen("\"data\": {");
   const size_t first = whole.find("\"\n  },") + 5, second = whole.find("]\n  }\n }") + 5;
   for (size_t size = data; size <= whole.size(); ++size) {
@@ -55,7 +55,7 @@ TEST(Recover, AtEveryByte) {
 
 TEST(Recover, ABrokenOpIsLeftOutAndTheRestStays) {
   const TempDir dir;
-  std::string text = kDump;
+  std::string text = kWholeDump;
   text[text.find("NaN")] = '\x01';
   const std::string path = dir.Write("dump.json", text);
   const RankRecovery rank = Recover(dir.path());
@@ -66,7 +66,7 @@ TEST(Recover, ABrokenOpIsLeftOutAndTheRestStays) {
 
 TEST(Recover, SaysWhatIsMissing) {
   const TempDir dir;
-  dir.Write("dump.json", kDump);
+  dir.Write("dump.json", kWholeDump);
   dir.Write("construct.json", std::string(kConstruct).substr(0, 40));
   dir.Write("stack.json", "{\n \"0\": [\n  [");
   StepSummary summary;
@@ -94,7 +94,7 @@ TEST(Recover, SaysWhatIsMissing) {
 
 TEST(Recover, ALivingWriterIsLeftAlone) {
   const TempDir dir;
-  const std::string path = dir.Write("dump.json", std::string(kDump).substr(0, 100));
+  const std::string path = dir.Write("dump.json", std::string(kWholeDump).substr(0, 100));
   StepSummary summary;
   SetWriter(&summary);
   dir.Write(kSummaryName, summary.Json());
@@ -113,7 +113,7 @@ TEST(Recover, ALivingWriterIsLeftAlone) {
 TEST(Recover, CopiesOfAllStepsAndRanks) {
   const TempDir dir;
   for (const char* rank : {"step0/rank0", "step0/rank1", "step3/rank0", "step3/rank1"}) {
-    dir.Write(std::string("d/") + rank + "/dump.json", std::string(kDump).substr(0, 170));
+    dir.Write(std::string("d/") + rank + "/dump.json", std::string(kWholeDump).substr(0, 170));
     dir.Write(std::string("d/") + rank + "/construct.json", kConstruct);
     dir.Write(std::string("d/") + rank + "/stack.json", kStack);
   }

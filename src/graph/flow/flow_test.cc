@@ -7,7 +7,7 @@
 namespace msprobe {
 namespace {
 
-FlowItem Item(uint64_t key, bool output, uint16_t position = 0, uint16_t shape = 1) {
+FlowItem Given(uint64_t key, bool output, uint16_t position = 0, uint16_t shape = 1) {
   FlowItem item;
   item.key = key;
   item.shape = shape;
@@ -24,16 +24,17 @@ std::vector<FlowEdge> Edges(const std::vector<std::vector<FlowItem>>& nodes, siz
 }
 
 TEST(Flow, AnInputComesFromTheLatestEqualOutput) {
-  const auto edges = Edges({{Item(7, true)}, {Item(7, false), Item(8, true)}, {Item(9, false), Item(8, false, 1)}});
+  const auto edges =
+      Edges({{Given(7, true)}, {Given(7, false), Given(8, true)}, {Given(9, false), Given(8, false, 1)}});
   EXPECT_EQ(edges, (std::vector<FlowEdge>{{1, 0, 0, 0, FlowTrust::kStatistics}, {2, 1, 1, 0, FlowTrust::kStatistics}}));
 }
 
 TEST(Flow, TrustSaysHowSureItIs) {
-  FlowItem weak = Item(1, false), sum = Item(2, false), other = Item(3, false, 2, 9);
+  FlowItem weak = Given(1, false), sum = Given(2, false), other = Given(3, false, 2, 9);
   weak.weak = true;
   sum.checksum = true;
-  const std::vector<FlowItem> given{Item(1, true), Item(2, true, 1), Item(3, true, 2), Item(4, true, 3)};
-  const auto edges = Edges({given, {Item(4, true)}, {weak, sum, other, Item(4, false, 3)}});
+  const std::vector<FlowItem> given{Given(1, true), Given(2, true, 1), Given(3, true, 2), Given(4, true, 3)};
+  const auto edges = Edges({given, {Given(4, true)}, {weak, sum, other, Given(4, false, 3)}});
   ASSERT_EQ(edges.size(), 4u);
   EXPECT_EQ(edges[0].trust, FlowTrust::kConstant);
   EXPECT_EQ(edges[1].trust, FlowTrust::kChecksum);
@@ -44,16 +45,16 @@ TEST(Flow, TrustSaysHowSureItIs) {
 
 TEST(Flow, AContainerLeavesItsValuesToItsCalls) {
   // Node 1 holds node 0: it takes nothing itself, and gives only what no call in it gave.
-  const auto edges = Edges({{Item(5, false), Item(6, true)},
-                            {Item(6, false), Item(6, true), Item(7, true, 1)},
-                            {Item(6, false), Item(7, false, 1)}},
+  const auto edges = Edges({{Given(5, false), Given(6, true)},
+                            {Given(6, false), Given(6, true), Given(7, true, 1)},
+                            {Given(6, false), Given(7, false, 1)}},
                            1);
   EXPECT_EQ(edges, (std::vector<FlowEdge>{{2, 0, 0, 0, FlowTrust::kStatistics}, {2, 1, 1, 1, FlowTrust::kStatistics}}));
 }
 
 TEST(Flow, GrowsWithTheGraph) {
   std::vector<std::vector<FlowItem>> nodes;
-  for (uint64_t i = 1; i <= 1000; ++i) nodes.push_back({Item(i - 1, false), Item(i, true)});
+  for (uint64_t i = 1; i <= 1000; ++i) nodes.push_back({Given(i - 1, false), Given(i, true)});
   nodes[0].erase(nodes[0].begin());
   FlowFinder finder(1);
   std::vector<FlowEdge> edges;

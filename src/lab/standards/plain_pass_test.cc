@@ -13,7 +13,7 @@ namespace msprobe {
 namespace {
 
 /// Results of float32 or bfloat16, with zeros and small ones among them.
-ResultPair Drawn(size_t count, DType dtype, unsigned seed) {
+ResultPair DrawnPair(size_t count, DType dtype, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   const bool single = dtype == DType::kFloat32;
@@ -41,7 +41,7 @@ TEST(PlainPassTest, FiguresAreThoseOfTheStandard) {
   unsigned seed = 0;
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const size_t count : {1, 3, 7, 8, 9, 100, 128, 129, 257, 1000, 1025, 4099}) {
-      const ResultPair pair = Drawn(count, dtype, ++seed);
+      const ResultPair pair = DrawnPair(count, dtype, ++seed);
       FigureRow row, expected;
       LargestValues largest;
       ASSERT_TRUE(MeasureBenchmarkAtOnce(pair, &row, &largest));
@@ -57,7 +57,7 @@ TEST(PlainPassTest, FiguresAreThoseOfTheStandard) {
 
 TEST(PlainPassTest, IsTheSameWithoutWideRegisters) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
-    const ResultPair pair = Drawn(1003, dtype, 3);
+    const ResultPair pair = DrawnPair(1003, dtype, 3);
     const PlainInput in{
         pair.device.values.data(), pair.bench.values.data(), 1003, pair.bench.width(), 1e-3, 1e-14, 1e-7};
     PlainFigures found, plain;
@@ -79,14 +79,14 @@ TEST(PlainPassTest, IsTheSameWithoutWideRegisters) {
 TEST(PlainPassTest, WhatIsNotFiniteIsLeftToTheStandard) {
   for (const double special : {static_cast<double>(NAN), static_cast<double>(INFINITY), 1e39}) {
     for (const size_t place : {size_t{0}, size_t{130}, size_t{198}}) {
-      ResultPair pair = Drawn(199, DType::kFloat32, 3);
+      ResultPair pair = DrawnPair(199, DType::kFloat32, 3);
       pair.bench.values[place] = special;
       FigureRow row;
       LargestValues largest;
       EXPECT_FALSE(MeasureBenchmarkAtOnce(pair, &row, &largest));
     }
   }
-  ResultPair half = Drawn(199, DType::kFloat32, 3);
+  ResultPair half = DrawnPair(199, DType::kFloat32, 3);
   half.device.dtype = DType::kFloat16;
   FigureRow row;
   LargestValues largest;

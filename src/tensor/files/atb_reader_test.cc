@@ -11,11 +11,11 @@
 namespace msprobe {
 namespace {
 
-const std::string kRoot = MSPROBE_SOURCE_DIR "/tests/";
+const std::string kAtbRoot = MSPROBE_SOURCE_DIR "/tests/";
 
 TEST(AtbReader, ReadsEachType) {
   const auto read = [](const char* name) {
-    auto map = MappedFile::Open(kRoot + "fuzz/corpus/atb/" + name);
+    auto map = MappedFile::Open(kAtbRoot + "fuzz/corpus/atb/" + name);
     EXPECT_TRUE(map.ok()) << name;
     auto tensor = ReadAtb(map->text(), name);
     EXPECT_TRUE(tensor.ok()) << tensor.status().message();
@@ -55,7 +55,7 @@ TEST(AtbReader, RefusesWhatAttacks) {
       {"no_dtype", "dtype -1 is not known"},
   };
   size_t seen = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot + "attacks")) {
+  for (const auto& entry : std::filesystem::directory_iterator(kAtbRoot + "attacks")) {
     const std::string name = entry.path().stem().string();
     if (name.rfind("atb_", 0) != 0) continue;
     ++seen;

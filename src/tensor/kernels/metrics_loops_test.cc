@@ -28,7 +28,7 @@ constexpr PairLoop kLargest = {
     [](const LoopSums& from, double, LoopSums* to) { to->at[0] = std::max(to->at[0], from.at[0]); }};
 constexpr const PairLoop* kBoth[] = {&kSigns, &kLargest};
 
-TensorMetrics Compare(const TensorView& target, const TensorView& golden, bool loops = true) {
+TensorMetrics CompareBy(const TensorView& target, const TensorView& golden, bool loops = true) {
   MetricsOptions options;
   if (loops) options.loops = kBoth;
   return CompareTensors(target, golden, options);
@@ -37,7 +37,7 @@ TensorMetrics Compare(const TensorView& target, const TensorView& golden, bool l
 template <typename T>
 std::vector<LoopSums> Loops(DType dtype, const std::vector<T>& target, const std::vector<T>& golden) {
   const auto n = static_cast<int64_t>(target.size() * sizeof(T) / ElementSize(dtype));
-  return Compare({target.data(), dtype, 1, &n, nullptr}, {golden.data(), dtype, 1, &n, nullptr}).loops;
+  return CompareBy({target.data(), dtype, 1, &n, nullptr}, {golden.data(), dtype, 1, &n, nullptr}).loops;
 }
 
 TEST(MetricsLoops, SeeTheElementsOfEachType) {
@@ -78,7 +78,7 @@ TEST(MetricsLoops, PartsAndRepeatsOnAnyNumberOfThreads) {
   const int64_t shape[] = {5, 10}, strides[] = {0, 1};
   const TensorView a{target.data(), DType::kFloat32, 2, shape, strides},
       b{golden.data(), DType::kFloat32, 2, shape, strides};
-  const std::vector<LoopSums> repeated = Compare(a, b).loops;
+  const std::vector<LoopSums> repeated = CompareBy(a, b).loops;
   EXPECT_EQ(repeated[0].at[0], 50) << "elements that both sides repeat are read once and count each time";
   EXPECT_EQ(repeated[1].at[0], 3);
 }
@@ -87,8 +87,8 @@ TEST(MetricsLoops, WithoutThemNothingIsAdded) {
   const int64_t n = 2;
   const float v[] = {1, 2}, w[] = {1, 3};
   const TensorView a{v, DType::kFloat32, 1, &n, nullptr}, b{w, DType::kFloat32, 1, &n, nullptr};
-  EXPECT_TRUE(Compare(a, b, false).loops.empty());
-  EXPECT_EQ(Compare(a, b, false).euc_dist, Compare(a, b).euc_dist);
+  EXPECT_TRUE(CompareBy(a, b, false).loops.empty());
+  EXPECT_EQ(CompareBy(a, b, false).euc_dist, CompareBy(a, b).euc_dist);
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 namespace msprobe {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<const char*> Isas() {
+std::vector<const char*> IsasHere() {
   std::vector<const char*> out;
   const std::string before = StatsIsa();
   for (const char* name : {"avx2", "avx512", "neon"}) {
@@ -68,15 +68,15 @@ TEST(Stats, NanAndInfinity) {
     EXPECT_EQ(s.inf_count, 1);
     v[n / 2] = 1.0f;
     s = Of(DType::kFloat32, v);
-    EXPECT_EQ(s.max, kInf);
+    EXPECT_EQ(s.max, kInfinity);
     EXPECT_EQ(s.min, 1);
-    EXPECT_EQ(s.mean, kInf);
-    EXPECT_EQ(s.norm, kInf);
+    EXPECT_EQ(s.mean, kInfinity);
+    EXPECT_EQ(s.norm, kInfinity);
     v[0] = -INFINITY;
     s = Of(DType::kFloat32, v);
-    EXPECT_EQ(s.min, -kInf);
+    EXPECT_EQ(s.min, -kInfinity);
     EXPECT_TRUE(std::isnan(s.mean));
-    EXPECT_EQ(s.norm, kInf);
+    EXPECT_EQ(s.norm, kInfinity);
     EXPECT_EQ(s.nan_count, 0);
     EXPECT_EQ(s.inf_count, 2);
   }
@@ -100,7 +100,7 @@ TEST(Stats, NormsOfHugeAndTinyValues) {
 // Equal elements round the same way at every addition, which is the worst that sums of floats meet.
 TEST(Stats, SumsStayWithinTheirBounds) {
   std::mt19937_64 rng(5);
-  for (const char* isa : Isas()) {
+  for (const char* isa : IsasHere()) {
     const WithIsa with(isa);
     for (int round = 0; round < 300; ++round) {
       const size_t n = 1 + rng() % 20000;
@@ -151,7 +151,7 @@ TEST(Stats, BoolComplexFloat8) {
   EXPECT_EQ(f.min, -448);
   EXPECT_EQ(f.mean, (1 - 448 + 0x1p-9) / 3);
   EXPECT_EQ(Of(DType::kFloat8E4M3FN, std::vector<uint8_t>{0x7F, 0xFF}).nan_count, 2);
-  EXPECT_EQ(Of(DType::kFloat8E5M2, std::vector<uint8_t>{0x7C, 0x3C}).max, kInf);
+  EXPECT_EQ(Of(DType::kFloat8E5M2, std::vector<uint8_t>{0x7C, 0x3C}).max, kInfinity);
   EXPECT_EQ(Of(DType::kFloat8E5M2, std::vector<uint8_t>{0x7B}).max, 57344);
   EXPECT_EQ(Of(DType::kFloat8E4M3FNUZ, std::vector<uint8_t>{0x7F}).max, 240);
   EXPECT_EQ(Of(DType::kFloat8E5M2FNUZ, std::vector<uint8_t>{0x80}).nan_count, 1);
@@ -166,7 +166,7 @@ TEST(Stats, HalfConversionKnowsEveryBitPattern) {
   EXPECT_EQ(stats::HalfToFloat(0xFC00), -INFINITY);
   EXPECT_TRUE(std::isnan(stats::HalfToFloat(0x7E00)));
   // The vector units convert in hardware: the same sums over all 65536 patterns of a sign, NaN left out.
-  for (const char* isa : Isas()) {
+  for (const char* isa : IsasHere()) {
     const WithIsa with(isa);
     for (uint32_t base : {0u, 0x8000u}) {
       std::vector<uint16_t> all;
@@ -243,7 +243,7 @@ void ExpectClose(double fast, double plain, double scale, const std::string& wha
   EXPECT_LE(std::fabs(fast - plain), 1e-6 * scale) << what << " fast " << fast << " plain " << plain;
 }
 
-void ExpectSame(const TensorView& view, const std::string& what) {
+void ExpectSameStats(const TensorView& view, const std::string& what) {
   Stats fast, plain;
   ASSERT_TRUE(ComputeStats(view, &fast)) << what;
   ASSERT_TRUE(ComputeStatsScalar(view, &plain)) << what;
@@ -307,7 +307,7 @@ class Differential : public testing::TestWithParam<int> {};
 TEST_P(Differential, VectorsAgreeWithThePlainLoop) {
   const auto t = static_cast<DType>(GetParam());
   const size_t element = ElementSize(t);
-  for (const char* isa : Isas()) {
+  for (const char* isa : IsasHere()) {
     const WithIsa with(isa);
     std::mt19937_64 rng(7 + static_cast<uint64_t>(GetParam()));
     for (int round = 0; round < 120; ++round) {
@@ -317,11 +317,11 @@ TEST_P(Differential, VectorsAgreeWithThePlainLoop) {
       if (round >= 60) {
         // Contiguous, of odd sizes, at odd addresses.
         const int64_t n = static_cast<int64_t>(elements);
-        ExpectSame({memory.data() + rng() % 8, t, 1, &n, nullptr}, what);
+        ExpectSameStats({memory.data() + rng() % 8, t, 1, &n, nullptr}, what);
         continue;
       }
       const RandomView v = MakeRandomView(rng, elements);
-      ExpectSame(
+      ExpectSameStats(
           {memory.data() + v.begin * element, t, static_cast<int>(v.shape.size()), v.shape.data(), v.strides.data()},
           what);
     }
@@ -340,7 +340,7 @@ TEST(Stats, SameBitsForEveryInstructionSetAndThreadCount) {
     const std::vector<char> memory = RandomMemory(rng, t, static_cast<size_t>(n + 1) * ElementSize(t) + 8, 0);
     Stats first;
     bool have = false;
-    for (const char* isa : Isas()) {
+    for (const char* isa : IsasHere()) {
       const WithIsa with(isa);
       for (const int threads : {1, 2, 5}) {
         SetThreadCount(threads);
@@ -368,7 +368,7 @@ TEST(Stats, SameBitsWithAndWithoutAChecksum) {
     for (const int64_t n : {32767, 32768, 36863, 36864, 40961, 262144, 300001}) {
       for (const int kind : {0, 1, 2}) {
         const std::vector<char> memory = RandomMemory(rng, t, static_cast<size_t>(n) * ElementSize(t) + 8, kind);
-        for (const char* isa : Isas()) {
+        for (const char* isa : IsasHere()) {
           const WithIsa with(isa);
           Stats with_crc, alone;
           uint32_t crc = 0;
@@ -388,7 +388,7 @@ TEST(Stats, SameBitsWithAndWithoutAChecksum) {
   std::vector<float> zeros(32768, 0.0f);
   for (size_t i = zeros.size() / 2; i < zeros.size(); ++i) zeros[i] = -0.0f;
   const int64_t n = 32768;
-  for (const char* isa : Isas()) {
+  for (const char* isa : IsasHere()) {
     const WithIsa with(isa);
     Stats with_crc, alone;
     uint32_t crc = 0;

@@ -15,7 +15,7 @@ namespace msprobe {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kDoubleInf = std::numeric_limits<double>::infinity();
 
 template <typename T>
 TensorView View(const std::vector<T>& data, const std::vector<int64_t>& shape, DType dtype) {
@@ -25,7 +25,7 @@ TensorView View(const std::vector<T>& data, const std::vector<int64_t>& shape, D
 int64_t Sum(const std::vector<int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
 
 TEST(Preview, SingleTensor) {
-  const std::vector<float> data{0, 1, 2, 3, static_cast<float>(kNan), -1, static_cast<float>(kInf), 5};
+  const std::vector<float> data{0, 1, 2, 3, static_cast<float>(kNan), -1, static_cast<float>(kDoubleInf), 5};
   const std::vector<int64_t> shape{2, 4};
   const auto p = *PreviewTensors(View(data, shape, DType::kFloat32), nullptr);
   EXPECT_EQ(p.target.count, 8);
@@ -60,7 +60,7 @@ TEST(Preview, PairAgainstPlainLoops) {
   g = t;
   for (size_t i = 0; i < g.size(); i += 3) g[i] += 0.01F * normal(random);
   t[500] = static_cast<float>(kNan);
-  t[501] = g[501] = static_cast<float>(kInf);
+  t[501] = g[501] = static_cast<float>(kDoubleInf);
   g[70000] = -4000;
   PreviewOptions options;
   options.slice = 2;
@@ -84,7 +84,7 @@ TEST(Preview, PairAgainstPlainLoops) {
   EXPECT_EQ(p.golden->min, -4000);
   ASSERT_EQ(p.worst.size(), static_cast<size_t>(kPreviewWorst));
   EXPECT_EQ(p.worst[0].index, 500);
-  EXPECT_EQ(p.worst[0].distance, kInf);
+  EXPECT_EQ(p.worst[0].distance, kDoubleInf);
   EXPECT_EQ(p.worst[1].index, 70000);
   for (size_t i = 1; i + 1 < p.worst.size(); ++i) EXPECT_GE(p.worst[i].distance, p.worst[i + 1].distance);
 

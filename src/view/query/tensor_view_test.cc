@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string Npy(const std::vector<float>& values, const std::string& shape) {
+std::string NpyFile(const std::vector<float>& values, const std::string& shape) {
   std::string head = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
   head.resize((head.size() + 10 + 64) / 64 * 64 - 11, ' ');
   head += '\n';
@@ -32,11 +32,11 @@ constexpr const char* kNode = "Functional.relu.0.forward";
 
 struct TensorViewTest : testing::Test {
   void SetUp() override {
-    dir.Write("root/a/t.npy", Npy({1, 2, 3, 4, 5, 6, 7, 8}, "(2, 2, 2)"));
-    dir.Write("root/b/t.npy", Npy({1, 2, 3, 4, 5, 6, 7, 9}, "(2, 2, 2)"));
-    dir.Write("root/a/short.npy", Npy({1, 2}, "(2,)"));
+    dir.Write("root/a/t.npy", NpyFile({1, 2, 3, 4, 5, 6, 7, 8}, "(2, 2, 2)"));
+    dir.Write("root/b/t.npy", NpyFile({1, 2, 3, 4, 5, 6, 7, 9}, "(2, 2, 2)"));
+    dir.Write("root/a/short.npy", NpyFile({1, 2}, "(2,)"));
     dir.Write("root/a/bad.npy", "no tensor");
-    dir.Write("outside/t.npy", Npy({1}, "(1,)"));
+    dir.Write("outside/t.npy", NpyFile({1}, "(1,)"));
     fs::create_symlink(dir / "outside/t.npy", dir / "root/a/link.npy");
     fs::create_directory_symlink(dir / "outside", dir / "root/linked");
   }
@@ -137,9 +137,9 @@ TEST_F(TensorViewTest, AnExportedPageHoldsTheWorstSliceOfALargeTensor) {
   constexpr int kSlices = 40, kSize = 64 * 96;
   std::vector<float> values(size_t{kSlices} * kSize);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 977) / 3;
-  dir.Write("root/b/t.npy", Npy(values, "(40, 64, 96)"));
+  dir.Write("root/b/t.npy", NpyFile(values, "(40, 64, 96)"));
   values[size_t{33} * kSize + 7] = 1e6;
-  dir.Write("root/a/t.npy", Npy(values, "(40, 64, 96)"));
+  dir.Write("root/a/t.npy", NpyFile(values, "(40, 64, 96)"));
   Make({"t.npy"}, dir / "root/a", dir / "root/b");
   const auto page = *(*Viewer::OpenTrusted(dir / "root/c.vis.db"))->Export("c.vis.db", {{}, {}, 1 << 20, 1 << 20});
   EXPECT_EQ(page.tensors.held, 1u);
@@ -150,7 +150,7 @@ TEST_F(TensorViewTest, AnExportedPageHoldsTheWorstSliceOfALargeTensor) {
 
 TEST_F(TensorViewTest, ViewsThatRepeatTooOften) {
   // Four bytes seen a milliard times.
-  dir.Write("root/a/t.npy", Npy({1}, "(1000000000,)"));
+  dir.Write("root/a/t.npy", NpyFile({1}, "(1000000000,)"));
   EXPECT_FALSE(Ask(Make({"t.npy"}, dir / "root/a", "").get(), 0).ok());
 }
 

@@ -14,7 +14,7 @@
 namespace msprobe::view {
 namespace {
 
-const GraphAddress kKey{"c.vis.db", 0, 0};
+const GraphAddress kComparedKey{"c.vis.db", 0, 0};
 constexpr char kA[] = "Module.a.Linear.forward.0", kB[] = "Module.b.Linear.forward.0";
 
 std::string Tensor(const std::string& name, double norm) {
@@ -24,11 +24,11 @@ std::string Tensor(const std::string& name, double norm) {
          "\", \"requires_grad\": \"True\"}";
 }
 std::string Input(const std::string& node) { return "{" + Tensor(node + ".input.0", 3) + "}"; }
-std::string Output(const std::string& node, double norm) { return "{" + Tensor(node + ".output.0", norm) + "}"; }
+std::string NormOutput(const std::string& node, double norm) { return "{" + Tensor(node + ".output.0", norm) + "}"; }
 
 TestNode Node(int order, const std::string& name, const std::string& type, const std::string& up, double norm,
               const std::string& partner = "", const std::string& precision = "NULL") {
-  return {order, name, type, up, precision, partner, "NULL", Input(name), Output(name, norm)};
+  return {order, name, type, up, precision, partner, "NULL", Input(name), NormOutput(name, norm)};
 }
 
 // On each side a layer of its own name with a call in it, both directions, and one call that is matched in the file.
@@ -72,7 +72,7 @@ struct MatchTest : testing::Test {
     viewer = *std::move(opened);
   }
   MatchChange Change(MatchAction action, const MatchRequest& request) {
-    auto change = viewer->ChangeMatches(kKey, action, request);
+    auto change = viewer->ChangeMatches(kComparedKey, action, request);
     EXPECT_TRUE(change.ok()) << change.status().message();
     return change.ok() ? *std::move(change) : MatchChange();
   }
@@ -88,7 +88,7 @@ struct MatchTest : testing::Test {
     request.config = name;
     return request;
   }
-  SideSummary Counts() { return viewer->Summary(kKey)->target; }
+  SideSummary Counts() { return viewer->Summary(kComparedKey)->target; }
   TestDir dir;
   std::unique_ptr<Viewer> viewer;
 };
@@ -103,7 +103,7 @@ TEST_F(MatchTest, APairIsComparedAndCounted) {
   EXPECT_EQ(Counts().unmatched, 2u);
   EXPECT_EQ(Counts().error, 2u) << "the output is 1.25 times off, the input agrees";
   EXPECT_EQ(Counts().pass, 1u);
-  const auto node = viewer->Node(kKey, Side::kTarget, kA);
+  const auto node = viewer->Node(kComparedKey, Side::kTarget, kA);
   ASSERT_TRUE(node.ok());
   EXPECT_EQ(node->node.matched, kB);
   EXPECT_EQ(node->node.level, Verdict::kError);
@@ -114,8 +114,8 @@ TEST_F(MatchTest, APairIsComparedAndCounted) {
   EXPECT_EQ(Field(row, "Result"), "error");
   EXPECT_NE(Field(row, "Err_message").find("NormRelativeErr"), std::string::npos);
   EXPECT_EQ(Field(node->record.inputs[0], "Result"), "pass");
-  EXPECT_EQ(viewer->Node(kKey, Side::kGolden, kB)->partner->record.outputs[0].values, row.values);
-  EXPECT_EQ(viewer->Children(kKey, Side::kTarget, "", 0, 1)->node.counts.error, 2u);
+  EXPECT_EQ(viewer->Node(kComparedKey, Side::kGolden, kB)->partner->record.outputs[0].values, row.values);
+  EXPECT_EQ(viewer->Children(kComparedKey, Side::kTarget, "", 0, 1)->node.counts.error, 2u);
   EXPECT_EQ((*viewer->Matrix("c.vis.db"))[0].error, 2u);
 
   EXPECT_EQ(ReadAll(dir / "c.vis.db"), before) << "the file itself is not written";
@@ -124,12 +124,12 @@ TEST_F(MatchTest, APairIsComparedAndCounted) {
   EXPECT_EQ(st.st_mode & 0777u, 0640u);
   Reopen();
   EXPECT_EQ(Counts().error, 2u) << "and is there the next time";
-  EXPECT_EQ(viewer->Matches(kKey)->made.size(), 2u);
+  EXPECT_EQ(viewer->Matches(kComparedKey)->made.size(), 2u);
 }
 
 TEST_F(MatchTest, ChangesAreTakenBackAndMadeAgain) {
   const auto depth = [&] {
-    const auto state = viewer->Matches(kKey);
+    const auto state = viewer->Matches(kComparedKey);
     return std::pair(state->undo, state->redo);
   };
   EXPECT_EQ(Change(MatchAction::kUndo, {}).refusal, MatchRefusal::kNoChange);
@@ -152,21 +152,21 @@ TEST_F(MatchTest, ChangesAreTakenBackAndMadeAgain) {
   MatchRequest stale;
   stale.revision = "of yesterday";
   EXPECT_EQ(Change(MatchAction::kUndo, stale).refusal, MatchRefusal::kStale);
-  EXPECT_EQ(viewer->Matches(kKey)->undo, 2u);
+  EXPECT_EQ(viewer->Matches(kComparedKey)->undo, 2u);
 }
 
 TEST_F(MatchTest, NothingIsTakenBackOfWhatSomebodyElseChanged) {
   Change(MatchAction::kAdd, Pair(kA, kB));
   const auto other = *Viewer::Open(dir.path());
-  ASSERT_TRUE(other->ChangeMatches(kKey, MatchAction::kRemove, Pair("Torch.add.0.forward", "")).ok());
-  EXPECT_EQ(viewer->Matches(kKey)->undo, 0u);
+  ASSERT_TRUE(other->ChangeMatches(kComparedKey, MatchAction::kRemove, Pair("Torch.add.0.forward", "")).ok());
+  EXPECT_EQ(viewer->Matches(kComparedKey)->undo, 0u);
   EXPECT_EQ(Change(MatchAction::kUndo, {}).refusal, MatchRefusal::kNoChange);
-  EXPECT_EQ(viewer->Matches(kKey)->made.size(), 2u) << "nothing was changed";
+  EXPECT_EQ(viewer->Matches(kComparedKey)->made.size(), 2u) << "nothing was changed";
 }
 
 TEST_F(MatchTest, PartnersAreSuggestedByNameAndShape) {
   const auto of = [&](Side side, const std::string& name) {
-    const auto found = viewer->SuggestPartners(kKey, side, name);
+    const auto found = viewer->SuggestPartners(kComparedKey, side, name);
     EXPECT_TRUE(found.ok()) << found.status().message();
     return found.ok() ? *found : PartnerSuggestions();
   };
@@ -182,7 +182,7 @@ TEST_F(MatchTest, PartnersAreSuggestedByNameAndShape) {
   EXPECT_TRUE(of(Side::kTarget, "Torch.add.0.forward").list.empty()) << "it has a partner";
   Change(MatchAction::kAdd, Pair(kA, kB));
   EXPECT_TRUE(of(Side::kTarget, "Functional.linear.0.forward").list.at(0).guess.same_place);
-  EXPECT_EQ(viewer->SuggestPartners(kKey, Side::kTarget, "nope").status().code(), Code::kBadInput);
+  EXPECT_EQ(viewer->SuggestPartners(kComparedKey, Side::kTarget, "nope").status().code(), Code::kBadInput);
 }
 
 TEST(NameLikeness, GoesByWordsInTheirOrder) {
@@ -200,12 +200,12 @@ TEST(NameLikeness, GoesByWordsInTheirOrder) {
 TEST_F(MatchTest, DescendantsGoWithIt) {
   EXPECT_EQ(Change(MatchAction::kAdd, Pair(kA, kB, true)).changed, 4u);
   EXPECT_EQ(Counts().unmatched, 0u);
-  EXPECT_EQ(viewer->Node(kKey, Side::kTarget, "Functional.linear.0.backward")->node.matched,
+  EXPECT_EQ(viewer->Node(kComparedKey, Side::kTarget, "Functional.linear.0.backward")->node.matched,
             "Functional.linear.7.backward");
   EXPECT_EQ(Change(MatchAction::kRemove, Pair(kA, "", true)).changed, 4u);
   EXPECT_EQ(Counts().unmatched, 4u);
-  EXPECT_EQ(Field(viewer->Node(kKey, Side::kTarget, kA)->record.outputs[0], "Result"), "-");
-  EXPECT_TRUE(viewer->Matches(kKey)->cancelled.empty()) << "what was made by hand leaves no trace";
+  EXPECT_EQ(Field(viewer->Node(kComparedKey, Side::kTarget, kA)->record.outputs[0], "Result"), "-");
+  EXPECT_TRUE(viewer->Matches(kComparedKey)->cancelled.empty()) << "what was made by hand leaves no trace";
 }
 
 TEST_F(MatchTest, WhatDoesNotGoIsRefused) {
@@ -224,12 +224,12 @@ TEST_F(MatchTest, WhatDoesNotGoIsRefused) {
   MatchRequest stale = Pair(kA, kB);
   stale.revision = "1-2-3-4";
   EXPECT_EQ(refused(MatchAction::kAdd, stale), MatchRefusal::kStale);
-  stale.revision = viewer->Matches(kKey)->revision;
+  stale.revision = viewer->Matches(kComparedKey)->revision;
   EXPECT_EQ(Change(MatchAction::kAdd, stale).changed, 2u);
   EXPECT_EQ(refused(MatchAction::kRemove, stale), MatchRefusal::kStale);
   for (const MatchRequest& request : {Pair("absent", kB), Pair(kA, "absent")})
-    EXPECT_EQ(viewer->ChangeMatches(kKey, MatchAction::kAdd, request).status().code(), Code::kBadInput);
-  EXPECT_EQ(viewer->ChangeMatches(kKey, MatchAction::kAdd, Pair(kA, "")).status().code(), Code::kUsage);
+    EXPECT_EQ(viewer->ChangeMatches(kComparedKey, MatchAction::kAdd, request).status().code(), Code::kBadInput);
+  EXPECT_EQ(viewer->ChangeMatches(kComparedKey, MatchAction::kAdd, Pair(kA, "")).status().code(), Code::kUsage);
   EXPECT_EQ(viewer->ChangeMatches({"c.vis.db", 5, 0}, MatchAction::kAdd, Pair(kA, kB)).status().code(),
             Code::kBadInput);
 
@@ -243,18 +243,19 @@ TEST_F(MatchTest, WhatDoesNotGoIsRefused) {
 }
 
 TEST_F(MatchTest, AMatchOfTheFileIsCancelledAndTakenBack) {
-  const std::string before = ToJson(*viewer->Node(kKey, Side::kTarget, "Torch.add.0.forward"));
+  const std::string before = ToJson(*viewer->Node(kComparedKey, Side::kTarget, "Torch.add.0.forward"));
   EXPECT_EQ(Change(MatchAction::kRemove, Pair("Torch.add.0.forward", "")).changed, 1u);
   EXPECT_EQ(Counts().error, 0u);
   EXPECT_EQ(Counts().unmatched, 5u);
-  EXPECT_FALSE(viewer->Summary(kKey)->first_error.has_value());
-  EXPECT_EQ(viewer->Matches(kKey)->cancelled.size(), 1u);
+  EXPECT_FALSE(viewer->Summary(kComparedKey)->first_error.has_value());
+  EXPECT_EQ(viewer->Matches(kComparedKey)->cancelled.size(), 1u);
   EXPECT_EQ(Change(MatchAction::kAdd, Pair("Torch.add.0.forward", "Torch.add.0.forward")).changed, 1u);
-  EXPECT_EQ(ToJson(*viewer->Node(kKey, Side::kTarget, "Torch.add.0.forward")), before);
-  EXPECT_TRUE(viewer->Matches(kKey)->cancelled.empty());
+  EXPECT_EQ(ToJson(*viewer->Node(kComparedKey, Side::kTarget, "Torch.add.0.forward")), before);
+  EXPECT_TRUE(viewer->Matches(kComparedKey)->cancelled.empty());
   Change(MatchAction::kRemove, Pair("Torch.add.0.forward", ""));
   EXPECT_EQ(Change(MatchAction::kAdd, Pair("Torch.add.0.forward", "Functional.linear.7.forward")).changed, 1u);
-  EXPECT_EQ(viewer->Node(kKey, Side::kTarget, "Torch.add.0.forward")->node.matched, "Functional.linear.7.forward");
+  EXPECT_EQ(viewer->Node(kComparedKey, Side::kTarget, "Torch.add.0.forward")->node.matched,
+            "Functional.linear.7.forward");
 }
 
 TEST_F(MatchTest, ConfigurationFiles) {
@@ -264,7 +265,7 @@ TEST_F(MatchTest, ConfigurationFiles) {
             "{\n    \"Module.a.Linear.backward.0\": \"Module.b.Linear.backward.0\",\n"
             "    \"Module.a.Linear.forward.0\": \"Module.b.Linear.forward.0\"\n}");
   Change(MatchAction::kRemove, Pair(kA, ""));
-  EXPECT_EQ(viewer->Matches(kKey)->configs, std::vector<std::string>{"c_0_0.vis.config"});
+  EXPECT_EQ(viewer->Matches(kComparedKey)->configs, std::vector<std::string>{"c_0_0.vis.config"});
   EXPECT_EQ(Change(MatchAction::kApply, Config("c_0_0.vis.config")).changed, 2u);
   Change(MatchAction::kRemove, Pair(kA, ""));
 
@@ -278,7 +279,7 @@ TEST_F(MatchTest, ConfigurationFiles) {
   EXPECT_EQ(change.skipped[0].refusal, MatchRefusal::kTaken);
   EXPECT_EQ(change.skipped[1].refusal, MatchRefusal::kTypes);
   EXPECT_EQ(change.skipped[2].refusal, MatchRefusal::kAbsent);
-  EXPECT_EQ(viewer->Node(kKey, Side::kTarget, kA)->node.matched, kB);
+  EXPECT_EQ(viewer->Node(kComparedKey, Side::kTarget, kA)->node.matched, kB);
 
   // The other way round first, and both names are on both sides: what is wanted is made all the same.
   Change(MatchAction::kRemove, Pair("Torch.add.0.forward", ""));
@@ -286,27 +287,27 @@ TEST_F(MatchTest, ConfigurationFiles) {
   dir.Write("turned.vis.config",
             "{\"" + linear + "\": \"Torch.add.0.forward\", \"Torch.add.0.forward\": \"" + linear + "\"}");
   EXPECT_EQ(Change(MatchAction::kApply, Config("turned.vis.config")).skipped_total, 0u);
-  EXPECT_EQ(viewer->Node(kKey, Side::kTarget, "Torch.add.0.forward")->node.matched, linear);
+  EXPECT_EQ(viewer->Node(kComparedKey, Side::kTarget, "Torch.add.0.forward")->node.matched, linear);
 
   dir.Write("bad.vis.config", "[1]");
   dir.Write("sub/other.vis.config", "{}");
   for (const char* name : {"", "absent.vis.config", "../c.vis.config", "sub/other.vis.config", "c.vis.db",
                            ".vis.config", "bad.vis.config", "/etc/passwd"}) {
-    EXPECT_FALSE(viewer->ChangeMatches(kKey, MatchAction::kApply, Config(name)).ok()) << name;
+    EXPECT_FALSE(viewer->ChangeMatches(kComparedKey, MatchAction::kApply, Config(name)).ok()) << name;
   }
 }
 
 TEST_F(MatchTest, AFileThatIsNotOursIsLeftAlone) {
   dir.Write("c.vis.match.json", "{\"somebody\": \"else\"}");
   EXPECT_EQ(Counts().unmatched, 4u) << "looking still works";
-  EXPECT_NE(viewer->Matches(kKey)->problem, "");
-  EXPECT_EQ(viewer->ChangeMatches(kKey, MatchAction::kAdd, Pair(kA, kB)).status().code(), Code::kBadInput);
+  EXPECT_NE(viewer->Matches(kComparedKey)->problem, "");
+  EXPECT_EQ(viewer->ChangeMatches(kComparedKey, MatchAction::kAdd, Pair(kA, kB)).status().code(), Code::kBadInput);
   EXPECT_EQ(ReadAll(dir / "c.vis.match.json"), "{\"somebody\": \"else\"}");
 
   std::filesystem::remove(dir / "c.vis.match.json");
   dir.Write("elsewhere", R"({"msprobe_matches": 1, "graphs": [{"step": 0, "rank": 0, "made": {"a": "b"}}]})");
   std::filesystem::create_symlink(dir / "elsewhere", dir / "c.vis.match.json");
-  EXPECT_NE(viewer->Matches(kKey)->problem, "") << "links are not followed";
+  EXPECT_NE(viewer->Matches(kComparedKey)->problem, "") << "links are not followed";
 
   std::filesystem::remove(dir / "c.vis.match.json");
   dir.Write("c.vis.match.json",

@@ -11,7 +11,7 @@
 namespace msprobe::view {
 namespace {
 
-const GraphAddress kKey{"c.vis.db", 0, 0};
+const GraphAddress kGraphKey{"c.vis.db", 0, 0};
 
 struct ViewerTest : testing::Test {
   void SetUp() override {
@@ -35,7 +35,7 @@ TEST_F(ViewerTest, Config) {
 }
 
 TEST_F(ViewerTest, Summary) {
-  auto summary = viewer->Summary(kKey);
+  auto summary = viewer->Summary(kGraphKey);
   ASSERT_TRUE(summary.ok()) << summary.status().message();
   EXPECT_EQ(summary->target.nodes, 7u);
   EXPECT_EQ(summary->target.pass, 1u) << "a collection of calls is no op";
@@ -56,7 +56,7 @@ TEST_F(ViewerTest, Summary) {
 }
 
 TEST_F(ViewerTest, ChildrenOfTheRootWithCounts) {
-  auto list = viewer->Children(kKey, Side::kTarget, "", 0, 1000);
+  auto list = viewer->Children(kGraphKey, Side::kTarget, "", 0, 1000);
   ASSERT_TRUE(list.ok());
   EXPECT_EQ(list->node.name, "DefaultModel");
   EXPECT_EQ(list->node.counts.error, 1u);
@@ -70,7 +70,7 @@ TEST_F(ViewerTest, ChildrenOfTheRootWithCounts) {
   EXPECT_EQ(list->children[0].counts.error, 1u);
   EXPECT_EQ(list->children[1].matched, std::nullopt);
   EXPECT_EQ(list->children[2].type, 9);
-  auto page = viewer->Children(kKey, Side::kTarget, "", 1, 1);
+  auto page = viewer->Children(kGraphKey, Side::kTarget, "", 1, 1);
   ASSERT_EQ(page->children.size(), 1u);
   EXPECT_NE(
       ToJson(*page, /*rows=*/true)
@@ -78,18 +78,18 @@ TEST_F(ViewerTest, ChildrenOfTheRootWithCounts) {
               R"("total":3,"children":[["Module.head.Linear.forward.0",5,0,0,3,null,null,null,0,0,0,1,0,null,0,0]]})"),
       std::string::npos)
       << ToJson(*page, true);
-  page = viewer->Children(kKey, Side::kTarget, "Module.blocks.0.fc1.Linear.forward.0", 0, 1);
+  page = viewer->Children(kGraphKey, Side::kTarget, "Module.blocks.0.fc1.Linear.forward.0", 0, 1);
   EXPECT_NE(ToJson(*page, /*rows=*/true)
                 .find(R"([["Functional.linear.0.forward",3,1,0,0,1,"critical",true,0,1,0,0,1,null,0,0]])"),
             std::string::npos)
       << ToJson(*page, true);
-  page = viewer->Children(kKey, Side::kTarget, "", 1, 1);
+  page = viewer->Children(kGraphKey, Side::kTarget, "", 1, 1);
   EXPECT_EQ(page->total, 3u);
   EXPECT_EQ(page->children[0].name, "Module.head.Linear.forward.0");
 }
 
 TEST_F(ViewerTest, NodeJson) {
-  auto node = viewer->Node(kKey, Side::kTarget, "Functional.linear.0.forward");
+  auto node = viewer->Node(kGraphKey, Side::kTarget, "Functional.linear.0.forward");
   ASSERT_TRUE(node.ok()) << node.status().message();
   EXPECT_EQ(
       ToJson(*node),
@@ -107,12 +107,12 @@ TEST_F(ViewerTest, NodeJson) {
 }
 
 TEST_F(ViewerTest, PathAndUnknownNames) {
-  auto path = viewer->Path(kKey, Side::kGolden, "Functional.relu.0.forward");
+  auto path = viewer->Path(kGraphKey, Side::kGolden, "Functional.relu.0.forward");
   ASSERT_TRUE(path.ok());
   EXPECT_EQ(PathToJson(*path),
             R"({"path":["DefaultModel","Module.blocks.0.fc1.Linear.forward.0","Functional.relu.0.forward"]})");
-  EXPECT_EQ(viewer->Path(kKey, Side::kTarget, "nope").status().code(), Code::kBadInput);
-  EXPECT_EQ(viewer->Node(kKey, Side::kGolden, "Module.head.Linear.forward.0").status().code(), Code::kBadInput);
+  EXPECT_EQ(viewer->Path(kGraphKey, Side::kTarget, "nope").status().code(), Code::kBadInput);
+  EXPECT_EQ(viewer->Node(kGraphKey, Side::kGolden, "Module.head.Linear.forward.0").status().code(), Code::kBadInput);
   EXPECT_EQ(viewer->Summary({"c.vis.db", 7, 0}).status().code(), Code::kBadInput);
   EXPECT_EQ(viewer->Summary({"d.vis.db", 0, 0}).status().code(), Code::kBadInput);
 }
@@ -120,21 +120,21 @@ TEST_F(ViewerTest, PathAndUnknownNames) {
 TEST_F(ViewerTest, Search) {
   SearchQuery query;
   query.text = "LINEAR";
-  auto hits = viewer->Search(kKey, Side::kTarget, query);
+  auto hits = viewer->Search(kGraphKey, Side::kTarget, query);
   ASSERT_TRUE(hits.ok());
   EXPECT_EQ(hits->total, 3u);
   EXPECT_EQ(hits->hits[0].node.name, "Functional.linear.0.forward");
   EXPECT_EQ(hits->hits[0].module, "Module.blocks.0.fc1.Linear.forward.0");
   query.limit = 1;
   query.offset = 1;
-  hits = viewer->Search(kKey, Side::kTarget, query);
+  hits = viewer->Search(kGraphKey, Side::kTarget, query);
   EXPECT_EQ(hits->total, 3u);
   ASSERT_EQ(hits->hits.size(), 1u);
   EXPECT_EQ(hits->hits[0].node.name, "Module.blocks.0.fc1.Linear.forward.0");
   EXPECT_EQ(hits->hits[0].module, "") << "it is a module itself";
   SearchQuery leaves;
   leaves.leaves_only = true;
-  EXPECT_EQ(viewer->Search(kKey, Side::kTarget, leaves)->total, 4u);
+  EXPECT_EQ(viewer->Search(kGraphKey, Side::kTarget, leaves)->total, 4u);
   const std::pair<const char*, uint64_t> levels[] = {{"", 7},
                                                      {"pass", 1},
                                                      {"warning", 1},
@@ -155,7 +155,7 @@ TEST_F(ViewerTest, Search) {
   for (const auto& [level, total] : levels) {
     SearchQuery by_level;
     by_level.filter = *ParseNodeFilter(level);
-    EXPECT_EQ(viewer->Search(kKey, Side::kTarget, by_level)->total, total) << level;
+    EXPECT_EQ(viewer->Search(kGraphKey, Side::kTarget, by_level)->total, total) << level;
   }
   for (const char* bad : {"bad", "error,", ",error", "error,,pass", "error, pass", ","}) {
     EXPECT_EQ(ParseNodeFilter(bad), std::nullopt) << bad;
@@ -165,27 +165,27 @@ TEST_F(ViewerTest, Search) {
 TEST_F(ViewerTest, SearchForWordsAndFieldsOnTheSideThatItNames) {
   SearchQuery query;
   query.text = "linear -module";
-  auto hits = viewer->Search(kKey, Side::kTarget, query);
+  auto hits = viewer->Search(kGraphKey, Side::kTarget, query);
   ASSERT_TRUE(hits.ok());
   EXPECT_EQ(hits->total, 1u);
   EXPECT_EQ(hits->words, (std::vector<std::string>{"linear"}));
   EXPECT_EQ(hits->side, Side::kTarget);
   query.text = "verdict:missing";
-  EXPECT_EQ(viewer->Search(kKey, Side::kTarget, query)->total, 1u);
+  EXPECT_EQ(viewer->Search(kGraphKey, Side::kTarget, query)->total, 1u);
   query.text = "type:module side:golden";
-  hits = viewer->Search(kKey, Side::kTarget, query);
+  hits = viewer->Search(kGraphKey, Side::kTarget, query);
   EXPECT_EQ(hits->side, Side::kGolden);
   EXPECT_EQ(hits->total, 2u);
   const std::string json = ToJson(*hits);
   EXPECT_EQ(json.find(R"({"side":"Bench","rank":0,"total":2,"hits":[{"name":"Module.blocks.0.fc1.Linear.forward.0",)"),
             0u);
-  const auto next = viewer->Seek(kKey, Side::kTarget, query, "", true);
+  const auto next = viewer->Seek(kGraphKey, Side::kTarget, query, "", true);
   ASSERT_TRUE(next.ok());
   EXPECT_EQ(next->side, Side::kGolden);
   EXPECT_EQ(next->node->name, "Module.blocks.0.fc1.Linear.forward.0");
   query.text = "colour:red";
-  EXPECT_EQ(viewer->Search(kKey, Side::kTarget, query).status().code(), Code::kUsage);
-  EXPECT_EQ(viewer->Seek(kKey, Side::kTarget, query, "", true).status().code(), Code::kUsage);
+  EXPECT_EQ(viewer->Search(kGraphKey, Side::kTarget, query).status().code(), Code::kUsage);
+  EXPECT_EQ(viewer->Seek(kGraphKey, Side::kTarget, query, "", true).status().code(), Code::kUsage);
 }
 
 TEST_F(ViewerTest, NothingIsWrittenAndTheFileMayChange) {
@@ -214,7 +214,7 @@ TEST_F(ViewerTest, ManyThreadsManyGraphsSmallCache) {
         const GraphAddress keys[] = {{"c.vis.db", 0, 0}, {"c.vis.db", 0, 1}, {"c.vis.db", 1, 1}};
         const auto summary = (*small)->Summary(keys[(t + i) % 3]);
         good += summary.ok() && summary->target.nodes == ((t + i) % 3 == 0 ? 7u : 1u);
-        const auto node = (*small)->Node(kKey, Side::kTarget, "Functional.linear.0.forward");
+        const auto node = (*small)->Node(kGraphKey, Side::kTarget, "Functional.linear.0.forward");
         good += node.ok() && node->record.inputs.size() == 1;
       }
     });
