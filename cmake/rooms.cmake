@@ -163,8 +163,13 @@ function(msprobe_room room)
     # Where sources have the same names in unnamed namespaces, as the kernels of all instruction sets do, each is compiled alone.
     if(NOT room MATCHES "^(tensor/kernels|tensor/files|compare/round_off|diagnose/anatomy|serve|jobs)$")
       if(MSPROBE_UNITY)
+        # Without optimisation, more at a time take two thirds of the processor; these have names in common beyond six.
+        set(most 6)
+        if(MSPROBE_SANITIZE AND NOT room MATCHES "^(cli|config|doctor|graph/build|compare/first_difference)$")
+          set(most 18)
+        endif()
         # When all properties of its sources are known; by then ${name} has another value.
-        cmake_language(EVAL CODE "cmake_language(DEFER CALL msprobe_unite msprobe_${name} 6)")
+        cmake_language(EVAL CODE "cmake_language(DEFER CALL msprobe_unite msprobe_${name} ${most})")
       endif()
     endif()
   else()
