@@ -165,7 +165,7 @@ function(msprobe_room room)
       if(MSPROBE_UNITY)
         # Without optimisation, more at a time take two thirds of the processor; these have names in common beyond six.
         set(most 6)
-        if(MSPROBE_SANITIZE AND NOT room MATCHES "^(cli|config|doctor|graph/build|compare/first_difference)$")
+        if(MSPROBE_SANITIZE AND NOT room MATCHES "^(cli|config|doctor|weights|graph/build|compare/first_difference)$")
           set(most 18)
         endif()
         # When all properties of its sources are known; by then ${name} has another value.
