@@ -10,7 +10,7 @@
 namespace msprobe {
 namespace {
 
-TensorStats Stats(double max, double min, double mean, double norm, double elements) {
+TensorStats Statistics(double max, double min, double mean, double norm, double elements) {
   const auto number = [](double v) {
     StatNumber n;
     n.kind = StatNumber::Kind::kDouble;
@@ -23,7 +23,7 @@ TensorStats Stats(double max, double min, double mean, double norm, double eleme
 TEST(MergeStats, PartsOfEqualSize) {
   std::vector<std::string> info;
   const TensorStats whole =
-      MergeParts({Stats(2.5, -1, 0.25, 3, 6), Stats(4.5, -3, 0.75, 4, 6)}, "torch.float64", "output.0", &info);
+      MergeParts({Statistics(2.5, -1, 0.25, 3, 6), Statistics(4.5, -3, 0.75, 4, 6)}, "torch.float64", "output.0", &info);
   EXPECT_EQ(whole.max.value(), 4.5);
   EXPECT_EQ(whole.min.value(), -3);
   EXPECT_EQ(whole.mean.value(), 0.5);
@@ -35,14 +35,14 @@ TEST(MergeStats, PartsOfEqualSize) {
 }
 
 TEST(MergeStats, MeanIsWeightedByElements) {
-  const TensorStats whole = MergeParts({Stats(1, 0, 1, 1, 30), Stats(1, 0, 5, 1, 10)}, "torch.float64", "x", nullptr);
+  const TensorStats whole = MergeParts({Statistics(1, 0, 1, 1, 30), Statistics(1, 0, 5, 1, 10)}, "torch.float64", "x", nullptr);
   EXPECT_EQ(whole.mean.value(), 2);
 }
 
 TEST(MergeStats, NanOfAPartIsNanOfTheWhole) {
   const double nan = std::nan("");
   for (const bool first : {true, false}) {
-    std::vector<TensorStats> parts{Stats(1, 0, 1, 1, 4), Stats(nan, nan, nan, nan, 4)};
+    std::vector<TensorStats> parts{Statistics(1, 0, 1, 1, 4), Statistics(nan, nan, nan, nan, 4)};
     if (first) std::swap(parts[0], parts[1]);
     const TensorStats whole = MergeParts(parts, "torch.float32", "x", nullptr);
     EXPECT_TRUE(std::isnan(whole.max.value()));
@@ -52,10 +52,10 @@ TEST(MergeStats, NanOfAPartIsNanOfTheWhole) {
 }
 
 TEST(MergeStats, RoundedOnlyWhereThePartsAre) {
-  const TensorStats low = MergeParts({Stats(1, 0, 1, 1, 4), Stats(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
+  const TensorStats low = MergeParts({Statistics(1, 0, 1, 1, 4), Statistics(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
   EXPECT_EQ(low.norm.value(), 1.8046875);  // sqrt(3.25) = 1.80277... in 8 bits
   const TensorStats exact =
-      MergeParts({Stats(1, 0, 1, 1.0001, 4), Stats(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
+      MergeParts({Statistics(1, 0, 1, 1.0001, 4), Statistics(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
   EXPECT_EQ(exact.norm.value(), std::sqrt(1.0001 * 1.0001 + 2.25));
 }
 
