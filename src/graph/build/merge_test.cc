@@ -22,8 +22,8 @@ TensorStats Statistics(double max, double min, double mean, double norm, double 
 
 TEST(MergeStats, PartsOfEqualSize) {
   std::vector<std::string> info;
-  const TensorStats whole =
-      MergeParts({Statistics(2.5, -1, 0.25, 3, 6), Statistics(4.5, -3, 0.75, 4, 6)}, "torch.float64", "output.0", &info);
+  const TensorStats whole = MergeParts({Statistics(2.5, -1, 0.25, 3, 6), Statistics(4.5, -3, 0.75, 4, 6)},
+                                       "torch.float64", "output.0", &info);
   EXPECT_EQ(whole.max.value(), 4.5);
   EXPECT_EQ(whole.min.value(), -3);
   EXPECT_EQ(whole.mean.value(), 0.5);
@@ -35,7 +35,8 @@ TEST(MergeStats, PartsOfEqualSize) {
 }
 
 TEST(MergeStats, MeanIsWeightedByElements) {
-  const TensorStats whole = MergeParts({Statistics(1, 0, 1, 1, 30), Statistics(1, 0, 5, 1, 10)}, "torch.float64", "x", nullptr);
+  const TensorStats whole =
+      MergeParts({Statistics(1, 0, 1, 1, 30), Statistics(1, 0, 5, 1, 10)}, "torch.float64", "x", nullptr);
   EXPECT_EQ(whole.mean.value(), 2);
 }
 
@@ -52,7 +53,8 @@ TEST(MergeStats, NanOfAPartIsNanOfTheWhole) {
 }
 
 TEST(MergeStats, RoundedOnlyWhereThePartsAre) {
-  const TensorStats low = MergeParts({Statistics(1, 0, 1, 1, 4), Statistics(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
+  const TensorStats low =
+      MergeParts({Statistics(1, 0, 1, 1, 4), Statistics(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
   EXPECT_EQ(low.norm.value(), 1.8046875);  // sqrt(3.25) = 1.80277... in 8 bits
   const TensorStats exact =
       MergeParts({Statistics(1, 0, 1, 1.0001, 4), Statistics(1, 0, 1, 1.5, 4)}, "torch.bfloat16", "x", nullptr);
