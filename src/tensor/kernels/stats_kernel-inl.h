@@ -11,7 +11,7 @@ namespace {
 // double alone take twice as long where the tensor is in the cache (BM_Stats).
 constexpr size_t kBlock = 512, kPack = 16 * kBlock;
 // Outside this range of a pack's sum of squares float squares over- or underflowed: the pack is summed again in double.
-constexpr float kLeastSquares = 1e-30f, kMostSquares = 3e38f;
+constexpr float kLeastSquares = 1e-29f, kMostSquares = 3e38f;
 
 constexpr double kInfinity = __builtin_huge_val();
 
