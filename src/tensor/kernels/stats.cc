@@ -16,14 +16,15 @@ namespace {
 
 using stats::Found;
 using stats::Kernel;
+using stats::kSides;
 using stats::Partial;
+using stats::SidesKernel;
 using stats::StatsTable;
-using stats::TwinKernel;
 
 // Elements of a part: parts are summed apart and folded in order, so the result does not depend on the threads.
 constexpr int64_t kPart = int64_t{1} << 18;
 // Elements that a kernel takes at a time, so that a checksum of the same run still finds it in the cache.
-constexpr int64_t kRun = int64_t{1} << 12;
+constexpr int64_t kRun = int64_t{1} << 12, kRunOfSide = kRun / 2;
 // Fewer elements than this lie in the cache of a core, where runs side by side are no faster.
 constexpr int64_t kSideBySide = int64_t{1} << 15;
 // A thread that has fewer parts than this to read costs more than it brings: the training waits while it starts.
@@ -66,11 +67,11 @@ void Fold(const Partial& from, Found* to) {
 /// How the elements of a dtype are read.
 struct Kernels {
   Kernel one;
-  TwinKernel twin;  // may be null
+  SidesKernel sides;  // may be null
 };
 
 Kernels KernelsFor(const StatsTable& table, DType dtype) {
-  return {table.by_dtype[static_cast<size_t>(dtype)], table.twins[static_cast<size_t>(dtype)]};
+  return {table.by_dtype[static_cast<size_t>(dtype)], table.sides[static_cast<size_t>(dtype)]};
 }
 
 /// What is found in one part of a tensor; the checksum only where it is asked for, which needs elements in C order.
@@ -86,7 +87,7 @@ class PartReader {
       : layout_(layout), kernels_(kernels), crc_(crc), part_(*part) {}
 
   void Read(int64_t begin, int64_t end) {
-    if (kernels_.twin != nullptr && end - begin >= kSideBySide) begin = Twins(begin, end);
+    if (kernels_.sides != nullptr && end - begin >= kSideBySide) begin = Sides(begin, end);
     for (int64_t at = begin; at < end; at += kRun) {
       const int64_t n = std::min(kRun, end - at);
       kernels_.one(At(at), static_cast<size_t>(n), &part_.partial);
@@ -103,18 +104,22 @@ class PartReader {
     if (crc_) *crc = crc32::Update(At(at), Bytes(n), *crc, more ? Bytes(n) : 0);
   }
 
-  /// Runs of the first half beside those of the second; gives where they end.
-  int64_t Twins(int64_t begin, int64_t end) {
-    const int64_t half = (end - begin) / kRun / 2 * kRun;
-    uint32_t second = 0;
-    for (int64_t at = begin; at < begin + half; at += kRun) {
-      const bool more = at + kRun < begin + half;
-      kernels_.twin(At(at), At(at + half), static_cast<size_t>(kRun), &part_.partial);
-      AddCrc(at, kRun, more, &part_.crc);
-      AddCrc(at + half, kRun, more, &second);
+  /// Runs of each quarter beside those of the others; gives where they end.
+  int64_t Sides(int64_t begin, int64_t end) {
+    constexpr auto kCount = static_cast<int64_t>(kSides);
+    const int64_t length = (end - begin) / kRunOfSide / kCount * kRunOfSide;
+    uint32_t crcs[kSides] = {};
+    for (int64_t i = 0; i < length; i += kRunOfSide) {
+      const void* runs[kSides];
+      for (int64_t side = 0; side < kCount; ++side) runs[side] = At(begin + side * length + i);
+      kernels_.sides(runs, static_cast<size_t>(kRunOfSide), &part_.partial);
+      const bool more = i + kRunOfSide < length;
+      for (int64_t side = 0; side < kCount; ++side) AddCrc(begin + side * length + i, kRunOfSide, more, &crcs[side]);
     }
-    if (crc_) part_.crc = CombineCrc32(part_.crc, second, Bytes(half));
-    return begin + 2 * half;
+    for (const uint32_t crc : crcs) {
+      if (crc_) part_.crc = CombineCrc32(part_.crc, crc, Bytes(length));
+    }
+    return begin + kCount * length;
   }
 
   const Layout& layout_;

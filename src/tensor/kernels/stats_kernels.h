@@ -34,13 +34,15 @@ struct Partial : Found {
 };
 
 using Kernel = void (*)(const void* data, size_t n, Partial* acc);
-/// Reads two runs of n elements side by side.
-using TwinKernel = void (*)(const void* a, const void* b, size_t n, Partial* acc);
+/// Runs that are read side by side.
+inline constexpr size_t kSides = 4;
+/// Reads kSides runs of n elements each.
+using SidesKernel = void (*)(const void* const* data, size_t n, Partial* acc);
 
 struct StatsTable {
   const char* name;
   Kernel by_dtype[static_cast<size_t>(DType::kUnknown)];
-  TwinKernel twins[static_cast<size_t>(DType::kUnknown)];  // null: one run after another
+  SidesKernel sides[static_cast<size_t>(DType::kUnknown)];  // null: one run after another
 };
 
 // Null when the compiler's target does not know the instruction set, or this machine cannot run it.
