@@ -175,8 +175,8 @@ void FloatKernel(const void* data, size_t n, Partial* acc) {
   FloatRuns<V, Source, 1>(&data, n, acc);
 }
 
-/// Runs into the same sums. What a core fetches by itself ends with a page: of four runs it fetches more at a time. From
-/// memory they come half as fast again as one after the other, out of the cache a tenth slower (BM_Stats).
+/// Runs into the same sums. What a core fetches by itself ends with a page: of four runs it fetches more at a time.
+/// From memory they come half as fast again as one after the other, out of the cache a tenth slower (BM_Stats).
 template <class V, class Source>
 void FloatSidesKernel(const void* const* data, size_t n, Partial* acc) {
   FloatRuns<V, Source, kSides>(data, n, acc);
