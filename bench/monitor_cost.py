@@ -40,6 +40,7 @@ CONFIGURATIONS = {
     "every 10 steps": ({**OPTIMIZER, "step_interval": 10}, 10, (9,)),
     "every step": (OPTIMIZER, 10, range(10)),
     "every step, activations": ({**ACTIVATIONS, "forward_only": True}, 10, range(10)),
+    "every step, with activations": ({**OPTIMIZER, **ACTIVATIONS, "forward_only": True}, 10, range(10)),
     "every step, activations and their gradients": (ACTIVATIONS, 10, range(10)),
     "laws": ({"laws": {"first": 0}}, 50, (0, 49)),
     "health": ({"health": True}, 10, (9,)),
@@ -203,7 +204,7 @@ def main():
     parser.add_argument("--names", help="of the configurations, with ; between")
     given = parser.parse_args()
     each = [name for name, (_, steps, monitored) in CONFIGURATIONS.items() if monitored == range(steps)]
-    names = given.names.split(";") if given.names else each if given.in_turn else list(CONFIGURATIONS)[:4]
+    names = given.names.split(";") if given.names else each if given.in_turn else list(CONFIGURATIONS)[:5]
     if given.in_turn and (given.device != "cpu" or not set(names) <= set(each)):
         parser.error("--in-turn: only on the CPU, and only what is monitored at every step: " + "; ".join(each))
     if given.measure:
