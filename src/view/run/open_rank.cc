@@ -92,6 +92,8 @@ OpenRank::Summary* OpenRank::Summarize(size_t metric, size_t stat, Deadline unti
                             [&](const Summary& s) { return s.metric == metric && s.stat == stat; });
   if (found == summaries_.end()) {
     summaries_.push_front({metric, stat, 0, StepBins(series_->interval())});
+    summaries_.front().bins.Expect(series_->first_step(), series_->last_step(),
+                                   series_->metrics()[metric].series.size());
     if (summaries_.size() > kMostSummaries) summaries_.pop_back();
   } else {
     summaries_.splice(summaries_.begin(), summaries_, found);

@@ -52,6 +52,13 @@ float CellValue(const BinCell& cell, CellView view) {
   return view == CellView::kLowest ? cell.low : cell.sum / static_cast<float>(cell.count);
 }
 
+void StepBins::Expect(int64_t first_step, int64_t last_step, size_t rows) {
+  const auto most = static_cast<int64_t>(BinsFor(rows));
+  const auto last_bin = [&] { return FloorDiv(last_step, width()) - FloorDiv(first_step, width()); };
+  while (last_bin() >= most) ++level_;
+  cells_.reserve(static_cast<size_t>(std::max<int64_t>(last_bin() + 1, 0)) * rows);
+}
+
 void StepBins::Take(int64_t step, std::span<const uint32_t> rows, const double* values, size_t all_rows) {
   if (all_rows > rows_) Widen(all_rows);
   int64_t bin = FloorDiv(step, width());
@@ -79,6 +86,10 @@ const BinCell& StepBins::At(size_t row, int64_t bin) const {
 
 // Series that began later.
 void StepBins::Widen(size_t all_rows) {
+  if (cells_.empty()) {
+    rows_ = all_rows;
+    return;
+  }
   const auto old_bins = static_cast<size_t>(bins());
   std::vector<BinCell> wider(old_bins * all_rows);
   for (size_t b = 0; b < old_bins; ++b) {

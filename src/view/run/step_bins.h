@@ -34,6 +34,8 @@ class StepBins {
   /// `interval`: steps between two records.
   explicit StepBins(int64_t interval) : interval_(interval) {}
 
+  /// Before the first value: about these will come. What is known is not merged again and again while the bins fill.
+  void Expect(int64_t first_step, int64_t last_step, size_t rows);
   void Take(int64_t step, std::span<const uint32_t> rows, const double* values, size_t all_rows);
   /// width() is interval << level().
   int level() const { return level_; }
