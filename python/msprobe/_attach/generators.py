@@ -50,21 +50,27 @@ def _holder_of(generator: Any, ignored: list) -> Optional[str]:
     skipped = {id(part) for part in ignored} | {id(ignored)}
     level: list = [generator]
     for _ in range(_DEEPEST):
-        above = []
-        for target in level:
-            for holder in gc.get_referrers(target)[:_MOST_HOLDERS]:
-                if holder is level or holder is above or id(holder) in skipped or isinstance(holder, types.FrameType):
-                    continue
-                skipped.add(id(holder))
-                name = _name_of_holder(holder, target)
-                if name is not None:
-                    return name
-                above.append(holder)
-        level = above
+        # One pass over the heap for all of a level.
+        holders = [h for h in gc.get_referrers(*level) if h is not level and id(h) not in skipped and not _is_end(h)]
+        targets = {id(target) for target in level}
+        names = [name for name in (_name_of_holder(holder, targets) for holder in holders) if name is not None]
+        if names:
+            return min(names)  # in any run the same, whatever the order of the heap
+        skipped |= {id(holder) for holder in holders}
+        level = holders[:_MOST_HOLDERS]
+        if not level:
+            break
     return None
 
 
-def _name_of_holder(holder: Any, target: Any) -> Optional[str]:
+def _is_end(holder: Any) -> bool:
+    """Frames lead everywhere, and so do the variables of a module, to which each of its functions refers."""
+    return isinstance(holder, (types.FrameType, types.ModuleType)) or (
+        type(holder) is dict and "__name__" in holder and "__spec__" in holder
+    )
+
+
+def _name_of_holder(holder: Any, targets: set) -> Optional[str]:
     if isinstance(holder, types.GeneratorType):
         users = is_users_module(holder.gi_frame.f_globals.get("__name__", "")) if holder.gi_frame is not None else False
         return f"{holder.__qualname__}.<locals>" if users else None
@@ -74,7 +80,7 @@ def _name_of_holder(holder: Any, target: Any) -> Optional[str]:
     if not is_users_module(kind.__module__) or isinstance(holder, type):
         return None
     for key, value in [*getattr(holder, "__dict__", {}).items(), *_slots_of(holder)]:
-        if value is target:
+        if id(value) in targets:
             return f"{kind.__name__}.{key}"
     return kind.__name__
 
