@@ -70,11 +70,27 @@ venv() {
   [ -x "$dir/bin/python" ] || python3 -m venv "$dir"
   say "installing into $dir: ${torch:+$torch }$*"
   if [ -n "$torch" ]; then
-    pip_install "$dir" "$torch"
+    pip_install "$dir" --no-compile "$torch"
     [ "$want" = run ] || share_torch "$dir"
   fi
+  case "$*" in *transformers*|*mindspore*) set -- --no-compile "$@" ;; esac
   pip_install "$dir" "$@"
+  import_once "$dir"
   touch "$stamps/$dir.$key"
+}
+# Of these packages a tenth is ever imported; to compile the rest takes longer than to unpack all. Tests' scripts write no
+# bytecode, so what they begin with is imported here once.
+import_once() {
+  env -u PYTHONDONTWRITEBYTECODE "$1/bin/python" - >/dev/null 2>&1 <<'PY' || true
+import contextlib, importlib
+
+torch = "torch torch._dynamo torch._inductor.compile_fx torch.distributed.fsdp torch.distributed.tensor.parallel torch.distributed.run"
+models = "bert gpt2 llama mixtral t5 vit whisper"
+used = [*torch.split(), "transformers", "transformers.trainer", "accelerate", "mindspore", "pandas", "msprobe.pytorch", "msprobe.mindspore"]
+for name in [*used, *(f"transformers.models.{model}.modeling_{model}" for model in models.split())]:
+    with contextlib.suppress(ImportError, OSError):
+        importlib.import_module(name)
+PY
 }
 # share FROM TO: what FROM has so far is linked into TO, if that is new. pip replaces files and never writes into them, so each
 # environment stays its own.
@@ -89,7 +105,8 @@ share() {
 # Torch is a gigabyte and half a minute to unpack.
 share_torch() {
   [ "$1" = .venv ] && [ ! -e .venv-old ] || return 0
-  pip_install .venv transformers
+  pip_install .venv --no-compile transformers
+  import_once .venv
   share .venv .venv-old
 }
 # The environments that only tests need, in two rows at once.
