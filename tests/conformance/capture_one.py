@@ -7,6 +7,7 @@ several: OUT/MODEL/TOOL/NAME/{dump,bits.json,log.txt}; OUT/MODEL/TOOL/done when 
 """
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -101,6 +102,7 @@ def run_all(model, configurations, out):
     for name, config in sorted(configurations.items(), key=lambda item: item[1] is not None):
         if config is not None:
             import msprobe.pytorch  # noqa: F401 - for all that follow, after the run without a tool
+        gc.freeze()  # children share these pages as long as nobody counts in them
         directory = out / name
         directory.mkdir(parents=True)
         suffixes = [f".{rank}" if world > 1 else "" for rank in range(world)]
