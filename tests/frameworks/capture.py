@@ -6,6 +6,7 @@ A job is {"network", "level", "task", "out", "source"}: `out` becomes the direct
 network, which may be an edited copy. A process has one debugger: each job is a step of it under another configuration.
 """
 
+import gc
 import importlib.util
 import json
 import os
@@ -93,6 +94,7 @@ def main(framework, jobs):
     jobs = json.loads(Path(jobs).read_text())
     sys.path.insert(0, str(HERE / f"{framework}_networks"))
     side = PyTorch() if framework == "pytorch" else MindSpore()
+    gc.freeze()  # what was imported stays
     debugger = None
     for number, job in enumerate(jobs):
         out, dump = Path(job["out"]), Path(job["out"] + "_dump")
