@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/lint.sh [--all]: formatting, static checks and layering. Everything is checked before it fails, so that one run shows all faults.
+# tools/lint.sh [--recent|--all]: formatting, static checks and layering. Everything is checked before it fails, so that one run shows all faults.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
@@ -13,6 +13,6 @@ step "ruff format" python -m ruff format -q --check python tests tools bench exa
 step "layers" python tools/check_layers.py
 if [ -f web/package.json ]; then step "TypeScript" npm --prefix web run --silent check; fi
 
-# A small set of checks that find faults, not tastes (.clang-tidy); `tools/lint.sh --all` is not only for what changed.
+# A small set of checks that find faults, not tastes (.clang-tidy); `--recent` and `--all` are not only for what is being changed.
 if [ -f build/release/compile_commands.json ]; then step "clang-tidy" python tools/tidy.py "$@"; fi
 exit $bad

@@ -53,7 +53,7 @@ configure_build() { cmake --preset "$1" ${2:-} >"build/$1.log" 2>&1 && cmake --b
 unit() { configure_build release && ctest --preset release -j 2; }
 threaded="base tensor dump capture compare graph view serve"
 lint() { tools/lint.sh "$@"; }
-lint_all() { ended sanitized; lint --all; }
+lint_recent() { ended sanitized; lint --recent; }
 build_asan() { configure_build asan; }
 build_tsan() { configure_build tsan "" "$(printf '%s_test ' $threaded)"; }
 sanitized() { build_asan; build_tsan; }
@@ -83,7 +83,7 @@ quick() {
 }
 deep() {
   beside sanitized
-  beside lint_all
+  beside lint_recent
   part "demo" demo
   part "Python and golden tests" python_tests tests/python tests/golden -m deep
   part "dumps against mindstudio-probe's" in_turn tests/conformance
@@ -93,7 +93,7 @@ deep() {
   part "unit tests under ASan and UBSan" asan
   part "threaded unit tests under TSan" tsan
   part "fuzz" tools/fuzz.sh 5
-  part "lint" joined lint_all
+  part "lint" joined lint_recent
 }
 
 # What the parts say of themselves: `counts LOG...` prints how many tests passed, failed and were left for the other tier.

@@ -2,7 +2,8 @@
 """Runs clang-tidy on C++ sources with the compile commands of the release build.
 
   tools/tidy.py          what differs from the upstream branch, committed or not
-  tools/tidy.py --all    every production source, the bindings too
+  tools/tidy.py --recent what the last 80 commits changed; every source where there are fewer, or the checks are among it
+  tools/tidy.py --all    every production source, the bindings too: before a release, and for another clang-tidy
 
 Prints what clang-tidy finds; exit code 1 when it finds anything, 2 without a release build.
 """
@@ -23,8 +24,9 @@ OUT = ROOT / "build" / "tidy"
 LEFT_OUT = re.compile(r"_(test|bench|avx2|avx512|neon)\.cc$")
 # The analyzer's shallow mode takes a third of the time and inlines small functions only.
 SHALLOW = "mode=shallow"
-# Of --all: the analyzer is most of the time; this takes a third of it and leaves long functions unread beyond their first paths.
+# Of --all and --recent: the analyzer is most of the time; this takes a third of it and leaves long functions unread beyond their first paths.
 SHORT_PATHS = SHALLOW + ",max-nodes=8000"
+RECENT = 80  # commits: several times what lands at once
 # Of units that are read as one: headers are most of what a small one costs.
 MOST_LINES = 2500
 
@@ -34,9 +36,8 @@ def git(*args):
     return done.stdout.split("\n") if done.returncode == 0 else []
 
 
-def changed():
-    """Sources that differ from the upstream branch; a changed header stands for the sources that include it."""
-    base = (git("merge-base", "HEAD", "@{upstream}") or ["HEAD"])[0] or "HEAD"
+def changed(base):
+    """Sources that differ from a commit; a changed header stands for the sources that include it."""
     names = {name for name in [*git("diff", "--name-only", base), *git("ls-files", "-o", "--exclude-standard")] if name}
     headers = {name[4:] for name in names if name.startswith("src/") and name.endswith(".h")}
     if headers:
@@ -124,8 +125,15 @@ def main():
         print("tidy: there is no release build: run `make unit` first", file=sys.stderr)
         return 2
     units = commands()
-    if "--all" not in sys.argv[1:]:
-        wanted = changed()
+    wanted = None
+    if "--recent" in sys.argv[1:]:
+        base = git("rev-parse", "--verify", "-q", f"HEAD~{RECENT}")
+        wanted = changed(base[0]) if base else None
+        if wanted and ".clang-tidy" in wanted:
+            wanted = None
+    elif "--all" not in sys.argv[1:]:
+        wanted = changed((git("merge-base", "HEAD", "@{upstream}") or ["HEAD"])[0] or "HEAD")
+    if wanted is not None:
         units = [([name], arguments) for sources, arguments in units for name in sources if name in wanted]
     OUT.mkdir(parents=True, exist_ok=True)
     groups = grouped(units)
@@ -133,7 +141,7 @@ def main():
     files = {tuple(sources): (pasted(sources), arguments) for sources, arguments in every}
     database = [{"directory": str(BUILD), "file": str(p), "arguments": [*a, "-c", str(p)]} for p, a in files.values()]
     (OUT / "compile_commands.json").write_text(json.dumps(database))
-    analyzer = SHORT_PATHS if "--all" in sys.argv[1:] else SHALLOW
+    analyzer = SHORT_PATHS if len(sys.argv) > 1 else SHALLOW
     flags = [f"--extra-arg={flag}" for flag in ("-Xclang", "-analyzer-config", "-Xclang", analyzer)]
 
     def look(sources):
