@@ -25,7 +25,7 @@ BY_NAME = {form.name: form for form in FORMS + STATISTICS_FORMS}
 
 def made(root, *arguments):
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-    run_python([HERE / "make_dumps.py", root, *arguments], cwd=root, env=environment, fresh=True, timeout=900)
+    run_python([HERE / "make_dumps.py", root, *arguments], cwd=root, env=environment, fresh=True, timeout=1800)
     return root
 
 

@@ -21,8 +21,6 @@ HERE = Path(__file__).resolve().parent
 SETS = layout_sets()
 BITS = [case.name for case in SETS["uncaptured"]]
 BUGS = [case.name for case in SETS["layout_bugs"]]
-# The first of them waits for the recording of all, four minutes of two processors.
-pytestmark = pytest.mark.timeout(1800)
 # Bugs whose answer is not right, and why.
 KNOWN_MISSES = {}
 # Of `make test`: memory that nobody writes, a trial of a stage, buckets of gradients, and a bug on one rank.

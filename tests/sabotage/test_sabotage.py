@@ -40,9 +40,8 @@ def dumps(request, tmp_path_factory):
     """The directory of all sets, or of what is asked for."""
     root = tmp_path_factory.mktemp("sabotage")
     environment = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
-    run_python(
-        [HERE / "make_dumps.py", root, "--only", *asked_for(request.session)], cwd=root, env=environment, fresh=True
-    )
+    arguments = ["--only", *asked_for(request.session)]
+    run_python([HERE / "make_dumps.py", root, *arguments], cwd=root, env=environment, fresh=True, timeout=1800)
     return root
 
 
