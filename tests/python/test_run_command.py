@@ -91,6 +91,7 @@ import copy, gc, io, json, threading
 import torch
 from torch import nn
 from msprobe._attach.step_detector import Client, StepDetector
+from msprobe.pytorch import living
 
 class Log(Client):
     def __init__(self):
@@ -249,6 +250,28 @@ def compiled():
     for _ in range(3):
         c(m(x)).sum().backward(); o.step()
 
+@case
+def second_optimizer_later():
+    m = nn.Sequential(Named("m"), Named("n")); a, b = sgd(m[0]), None
+    for step in range(3):
+        m(x).sum().backward()
+        if step == 1: b = sgd(m[1])
+        a.step()
+        if b: m(x); b.step()
+
+searches = []
+def counted(*kinds, search=living.living):
+    searches.append(kinds)
+    return search(*kinds)
+living.living = counted
+
+@case
+def many_steps():
+    m = Named("m"); o = sgd(m)
+    for _ in range(9):
+        m(x).sum().backward(); o.step()
+
+found["searches"] = len(searches)
 print(json.dumps(found))
 """
 
@@ -272,6 +295,9 @@ def test_where_steps_begin_and_end(run_script):
         "other_thread": "m|t. m|",
         "copies": "m|. mmjoin2mm",
         "compiled": "mjoin1|. m|. m|",
+        "second_optimizer_later": "mn|. mnmn|. mnmn|",
+        "many_steps": " ".join(["m|."] * 8 + ["m|"]),
+        "searches": 1,  # of the heap, a tenth of a second each
     }
 
 

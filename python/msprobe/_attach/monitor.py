@@ -1,6 +1,5 @@
 """msprobe monitor: a TrainerMon for the first model that is trained, as a script would construct it."""
 
-import gc
 import json
 import os
 import tempfile
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 
 from .._capture.log import logger
+from ..pytorch.living import LivingOptimizers
 from .client import Client
 from .request import Request
 
@@ -34,12 +34,13 @@ class Monitor(Client):
         if request.dump_path:
             os.environ["MONITOR_OUTPUT_DIR"] = request.dump_path
         self._monitor: Any = None
+        self._living = LivingOptimizers()
 
     def begin(self, roots: list) -> None:
         """Looks for the optimizer of the model, until there is one."""
         if self._monitor is not None:
             return
-        pairs = [(root, optimizer) for root in roots for optimizer in _optimizers_of(root)]
+        pairs = [(root, optimizer) for root in roots for optimizer in _optimizers_of(root, self._living.all())]
         if not pairs:
             return
         model, optimizer = pairs[0]
@@ -71,9 +72,8 @@ class Monitor(Client):
             self._monitor.close()
 
 
-def _optimizers_of(model: torch.nn.Module) -> list:
+def _optimizers_of(model: torch.nn.Module, alive: list) -> list:
     own = {id(parameter) for parameter in model.parameters()}
-    alive = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
     found = []
     for optimizer in alive:
         groups = getattr(optimizer, "param_groups", ())

@@ -11,7 +11,6 @@ begins none. Without optimizers (inference) every forward of the model is a step
 
 import contextlib
 import functools
-import gc
 import importlib
 import inspect
 import os
@@ -24,6 +23,7 @@ from torch.nn.modules import module as module_hooks
 
 from .._capture.log import logger
 from ..pytorch import dataloader
+from ..pytorch.living import LivingOptimizers
 from .client import IDLE, OPEN, OVER, Client
 
 STEP_BY = ("auto", "optimizer", "forward", "dataloader")
@@ -71,6 +71,7 @@ class StepDetector:
         self._root_handles: list = []
         self._search_handles: list = []
         self._searches = 0
+        self._living = LivingOptimizers()
         self._optimizers_known = False
         self._waited: list = []  # ids of the parameters of each optimizer that has to step yet
         self._dropped: set = set()  # ids of parameters whose optimizer is not waited for any more
@@ -253,7 +254,10 @@ class StepDetector:
         scaler.step = step
 
     def _has_stepped(self, optimizer: Any) -> None:
-        if not self._enabled or self._state != OPEN or threading.get_ident() != self._owner:
+        if not self._enabled or threading.get_ident() != self._owner:
+            return
+        self._living.has_stepped(optimizer)
+        if self._state != OPEN:
             return
         self._optimizers_known = True
         again = any(known() is optimizer for known in self._stepped)
@@ -271,9 +275,7 @@ class StepDetector:
     def _optimizers(self) -> list:
         """Lists the live optimizers that train the roots; a wrapper around another one trains the same parameters."""
         parameters = {id(parameter) for root in self._living_roots() for parameter in root.parameters()}
-        # issubclass of the type: isinstance would run __class__ of proxies.
-        alive = [o for o in gc.get_objects() if issubclass(type(o), torch.optim.Optimizer)]
-        return [o for o in alive if not _parameter_ids(o).isdisjoint(parameters)]
+        return [o for o in self._living.all() if not _parameter_ids(o).isdisjoint(parameters)]
 
     # ---- data loaders
 

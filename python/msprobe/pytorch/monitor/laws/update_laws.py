@@ -1,12 +1,12 @@
 """Laws of what the optimizer does: its update computed again in float64, parameters that stay, learning rates."""
 
-import gc
 import json
 from typing import Any, Optional
 
 import torch
 
 from .... import _core
+from ...living import living
 from ..values import local_part
 from .scene import Scene, bit_sums, is_dtensor, rounding
 
@@ -50,7 +50,7 @@ class UpdateLaws:
     def before_step(self) -> None:
         """Right before the optimizer steps."""
         if self._scene.count in _SEARCHED:
-            self._optimizers, self._schedulers = _living(torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
+            self._optimizers, self._schedulers = living(torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler)
         self._look_around()
         self._schedule()
         self._open.clear()
@@ -305,20 +305,6 @@ def _optimizer_of(scheduler: Any) -> Any:
     while type(optimizer).__name__ == "AcceleratedOptimizer":
         optimizer = optimizer.optimizer
     return getattr(optimizer, "optim", None) or optimizer
-
-
-def _living(*kinds: type) -> list:
-    """For each class its objects that live. By their type: isinstance() would call what proxies define."""
-    known: dict = {}  # type -> place of its class
-    found: list = [[] for _ in kinds]
-    for thing in gc.get_objects():
-        kind = type(thing)
-        place = known.get(kind)
-        if place is None:
-            place = known[kind] = next((i for i, wanted in enumerate(kinds) if issubclass(kind, wanted)), -1)
-        if place >= 0:
-            found[place].append(thing)
-    return found
 
 
 def _is_average(name: str) -> bool:
