@@ -10,14 +10,20 @@ import sys
 import monitor_files
 import pytest
 from conftest import REPO
+from launch import run_python
 
 SCENARIO = REPO / "tests" / "python" / "monitor_scenario.py"
 
 
+def train(old_python, directory, *scenario):
+    """Leaves what each tool writes in `old` and `new`."""
+    for python, name in ((old_python, "old"), (sys.executable, "new")):
+        run_python([*scenario, directory / name], python=python, ours=name == "new", cwd=directory)
+
+
 @pytest.mark.deep
 def test_files_are_those_of_the_old_tool(old_python, tmp_path):
-    for python, name in ((old_python, "old"), (sys.executable, "new")):
-        subprocess.run([python, SCENARIO, "micro", tmp_path / name], check=True, capture_output=True, cwd=tmp_path)
+    train(old_python, tmp_path, SCENARIO, "micro")
     old, new = (monitor_files.directories(str(tmp_path / name)) for name in ("old", "new"))
     lines, cells, _ = monitor_files.differences(old, new)
     assert not lines
@@ -66,8 +72,7 @@ print(json.dumps(found, sort_keys=True))
 @pytest.mark.deep
 def test_files_of_v2_are_those_of_the_old_tool(old_python, tmp_path):
     scenario = SCENARIO.with_name("monitor_v2_scenario.py")
-    for python, name in ((old_python, "old"), (sys.executable, "new")):
-        subprocess.run([python, scenario, tmp_path / name], check=True, capture_output=True, cwd=tmp_path)
+    train(old_python, tmp_path, scenario)
     old, new = (monitor_files.tables(str(tmp_path / name / "rank_0")) for name in ("old", "new"))
     assert sorted(old) == sorted(new)
     for name, rows in old.items():
