@@ -48,6 +48,15 @@ OURS = {
 BARE = "bare"
 
 
+def ours_of(model):
+    """What a model is recorded with: all that is compared, and of the rest every other one, so that neighbours in the list of
+    models have different ones. MSPROBE_CONFORMANCE=live: all."""
+    if os.environ.get("MSPROBE_CONFORMANCE") == "live":
+        return OURS
+    rest = [name for name in OURS if name not in COMPARED]
+    return {**COMPARED, **{name: OURS[name] for name in rest[list(MODELS).index(model) % 2 :: 2]}}
+
+
 class Row(NamedTuple):
     model: str
     config: str
@@ -60,17 +69,16 @@ class Row(NamedTuple):
 
 class Captures:
     def __init__(self, plans, root, recorded=None):
-        """plans: {tool: (interpreter, models, configurations)}; recorded: {model: read_recorded()}."""
+        """plans: {tool: (interpreter, {model: configurations})}; recorded: {model: read_recorded()}."""
         self.root, self.rows, self.used, self.recorded = root, [], Counter(), recorded or {}
         self._workers = {}
-        for tool, (python, models, configurations) in plans.items():
-            plan = json.dumps({model: configurations for model in models})
+        for tool, (python, configurations) in plans.items():
             paths = [HERE, TESTS, PACKAGE_ROOT] if tool == "ours" else [HERE, TESTS]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
             environment.update(PYTHONDONTWRITEBYTECODE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
             with open(root / f"{tool}.txt", "w") as log:
                 self._workers[tool] = subprocess.Popen(
-                    [python, HERE / "capture_one.py", tool, root, plan],
+                    [python, HERE / "capture_one.py", tool, root, json.dumps(configurations)],
                     stdout=log,
                     stderr=log,
                     cwd=root,
@@ -141,12 +149,12 @@ def captures(request, tmp_path_factory):
     asked = {item.callspec.params.get("model") for item in request.session.items if hasattr(item, "callspec")}
     python = Path(os.environ.get("MSPROBE_OLD_PYTHON", REPO / ".venv-old" / "bin" / "python"))
     models = [model for model in MODELS if model in asked]
-    plans = {"ours": (sys.executable, models, {BARE: None, **OURS})}
+    plans = {"ours": (sys.executable, {model: {BARE: None, **ours_of(model)} for model in models})}
     live = models if os.environ.get("MSPROBE_CONFORMANCE") == "live" else LIVE
     recorded = {model: read_recorded(model) for model in models if model not in live}
     recorded = {model: dumps for model, dumps in recorded.items() if dumps}
     if (python.parent / "msprobe").exists():
-        plans["theirs"] = (python, [model for model in models if model not in recorded], COMPARED)
+        plans["theirs"] = (python, {model: COMPARED for model in models if model not in recorded})
     found = Captures(plans, tmp_path_factory.mktemp("conformance"), recorded)
     yield found
     found.stop()

@@ -20,7 +20,7 @@ def main():
     ask = "from importlib.metadata import version; print('mindstudio-probe', version('mindstudio-probe'))"
     tool = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     with tempfile.TemporaryDirectory() as scratch:
-        captures = Captures({"theirs": (Path(python).absolute(), models, COMPARED)}, Path(scratch))
+        captures = Captures({"theirs": (Path(python).absolute(), dict.fromkeys(models, COMPARED))}, Path(scratch))
         try:
             for model in models:
                 dumps = {config: steps_of(captures, model, "theirs", config) for config in COMPARED}

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from captures import BARE, OURS, captures  # noqa: F401 - a fixture
+from captures import BARE, captures, ours_of  # noqa: F401 - a fixture
 from models import MODELS
 
 
@@ -15,7 +15,7 @@ from models import MODELS
 def test_training_computes_the_same_bits(captures, model):  # noqa: F811
     bare = captures.bits(model, "ours", BARE)
     assert len(bare[0]) == 2
-    for config in OURS:
+    for config in ours_of(model):
         for rank, (ours, plain) in enumerate(zip(captures.bits(model, "ours", config), bare)):
             for step, (with_tool, without) in enumerate(zip(ours, plain)):
                 for what in without:
