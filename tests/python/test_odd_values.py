@@ -355,3 +355,26 @@ def test_the_earlier_graph_reads_all_of_it(old_python, kinds, tmp_path):
 
 def same_json(row, other):
     return row[:3] == other[:3] and all(json.loads(a) == json.loads(b) for a, b in zip(row[3:], other[3:]))
+
+
+def test_the_ranks_of_a_mesh_are_asked_for_once():
+    """PyTorch computes them each time. A mesh that takes the place of one that is gone is another."""
+    import torch
+    from msprobe.pytorch import odd_values
+
+    class Mesh:
+        asked = 0
+
+        def __init__(self, ranks):
+            self.ranks = ranks
+
+        @property
+        def mesh(self):
+            Mesh.asked += 1
+            return torch.tensor(self.ranks)
+
+    kept = Mesh([[0, 1], [2, 3]])
+    assert [odd_values._ranks_of(kept) for _ in range(3)] == [kept.ranks] * 3 and Mesh.asked == 1
+    for number in range(200):
+        assert odd_values._ranks_of(Mesh([number])) == [number]
+    assert len(odd_values._meshes) <= 64 and odd_values._ranks_of(kept) == kept.ranks

@@ -5,6 +5,7 @@ Nothing here changes a value, consumes an iterator or calls a method that a user
 """
 
 import json
+import weakref
 import zlib
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Optional
@@ -26,6 +27,8 @@ _disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
 _disable_dispatch = getattr(torch._C, "_DisableTorchDispatch", nullcontext)
 
 _MAX_WRAPPERS = 32
+_MAX_MESHES = 64
+_meshes: dict = {}  # id -> weak reference to a mesh, its ranks
 
 
 class TensorDescription(NamedTuple):
@@ -165,7 +168,18 @@ def _placement(tensor: Any) -> dict:
             placements.append({"Partial": {"reduce_op": placement.reduce_op}})
         else:
             placements.append({type(placement).__name__: {}})
-    return {"device_mesh": tensor.device_mesh.mesh.tolist(), "placements": placements}
+    return {"device_mesh": _ranks_of(tensor.device_mesh), "placements": placements}
+
+
+def _ranks_of(mesh: Any) -> list:
+    """Lists the ranks of a mesh. PyTorch computes them each time that it is asked, which takes longer than all else here."""
+    known, ranks = _meshes.get(id(mesh), (None, None))
+    if known is None or known() is not mesh:
+        ranks = mesh.mesh.tolist()
+        if len(_meshes) >= _MAX_MESHES:
+            _meshes.clear()
+        _meshes[id(mesh)] = weakref.ref(mesh), ranks
+    return ranks
 
 
 # ---- other values -------------------------------------------------------------------------------------------------------
