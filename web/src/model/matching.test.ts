@@ -13,6 +13,7 @@ class Server {
   suggested: string[] = [];
   revision = 0;
   asked: [MatchAction, MatchRequest][] = [];
+  arrives: Promise<void> = Promise.resolve(); // what it says of its state
 
   node(side: Side, name: string): NodeSummary {
     const matched = side === 'NPU' ? (this.pairs.get(name) ?? null) : ([...this.pairs].find(([, bench]) => bench === name)?.[0] ?? null);
@@ -40,7 +41,11 @@ class Server {
       layers: async () => [],
       activations: async () => Promise.reject(new Error('not asked')),
       matching: {
-        state: async () => ({ revision: String(this.revision), refusal: null, problem: null, made: [...this.pairs], cancelled: [], configs: ['c.vis.config'], undo: this.revision, redo: 1 }),
+        state: async () => {
+          const now = { revision: String(this.revision), refusal: null, problem: null, made: [...this.pairs] as [string, string][], cancelled: [], configs: ['c.vis.config'], undo: this.revision, redo: 1 };
+          await this.arrives;
+          return now;
+        },
         change: async (_graph: GraphRef, action: MatchAction, request: MatchRequest) => {
           this.asked.push([action, request]);
           if (request.revision !== String(this.revision)) throw new ApiError('changed meanwhile', 409, 'stale');
@@ -113,6 +118,19 @@ describe('matching', () => {
     await session.matching!.redo();
     expect(panel().message?.kind).toBe('redone');
     expect(server.asked.map(([action]) => action)).toEqual(['add', 'undo', 'redo']);
+  });
+  it('takes a change back whose matches are still on their way', async () => {
+    await select('NPU', 'a');
+    await select('Bench', 'b');
+    let arrive = () => {};
+    server.arrives = new Promise((resolve) => (arrive = resolve));
+    const made = session.matching!.act();
+    await vi.waitFor(() => expect(panel().message?.kind).toBe('made'));
+    const undone = session.matching!.undo();
+    arrive();
+    await Promise.all([made, undone]);
+    expect(panel()).toMatchObject({ busy: false, message: { kind: 'undone' } });
+    expect(server.asked.map(([action]) => action)).toEqual(['add', 'undo']);
   });
   it('matches, and everything on the page follows', async () => {
     await select('NPU', 'a');

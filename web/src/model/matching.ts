@@ -8,6 +8,7 @@ import type { MatchMessage, MatchPanel } from './store';
 /** Matching by hand: two nodes are picked by selecting them, then matched or parted. The server keeps what was done. */
 export class Matching {
   private ticket = 0;
+  private last: Promise<void> = Promise.resolve(); // change
 
   constructor(
     private readonly session: SessionPort,
@@ -127,12 +128,12 @@ export class Matching {
     return state.at === 'ready' && !busy ? { undo: state.value.undo ?? 0, redo: state.value.redo ?? 0 } : { undo: 0, redo: 0 };
   }
 
-  async undo(): Promise<void> {
-    if (this.depth.undo > 0) await this.change('undo', {});
+  undo(): Promise<void> {
+    return this.change('undo', {}, () => this.depth.undo > 0);
   }
 
-  async redo(): Promise<void> {
-    if (this.depth.redo > 0) await this.change('redo', {});
+  redo(): Promise<void> {
+    return this.change('redo', {}, () => this.depth.redo > 0);
   }
 
   apply(config: string): Promise<void> {
@@ -158,7 +159,14 @@ export class Matching {
     await this.act();
   }
 
-  private async change(action: MatchAction, request: MatchRequest): Promise<void> {
+  /** One after another: a change that began before the matches after the last one are known would be taken for somebody else's. */
+  private change(action: MatchAction, request: MatchRequest, possible = () => true): Promise<void> {
+    const done = this.last.then(() => (possible() ? this.send(action, request) : undefined));
+    this.last = done.catch(() => undefined);
+    return done;
+  }
+
+  private async send(action: MatchAction, request: MatchRequest): Promise<void> {
     const { session, panel } = this;
     const ref = session.ref();
     const revision = panel.state.at === 'ready' ? { revision: panel.state.value.revision } : {};
