@@ -58,6 +58,7 @@ def _holder_of(generator: Any, ignored: list) -> Optional[str]:
             return min(names)  # in any run the same, whatever the order of the heap
         skipped |= {id(holder) for holder in holders}
         level = holders[:_MOST_HOLDERS]
+        del holders  # else it holds what is looked for next
         if not level:
             break
     return None

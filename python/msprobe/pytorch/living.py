@@ -57,9 +57,11 @@ class LivingOptimizers:
         """Searches again next time if this one is not known: its class need not call what is watched.
 
         Args:
-            optimizer: One that has stepped.
+            optimizer: What has stepped; what is none of torch.optim is never found.
         """
-        if not any(known() is optimizer for known in self._known):
+        if issubclass(type(optimizer), torch.optim.Optimizer) and all(
+            known() is not optimizer for known in self._known
+        ):
             self._searched_at = -1
 
 

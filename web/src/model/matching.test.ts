@@ -132,6 +132,19 @@ describe('matching', () => {
     expect(panel()).toMatchObject({ busy: false, message: { kind: 'undone' } });
     expect(server.asked.map(([action]) => action)).toEqual(['add', 'undo']);
   });
+  it('takes nothing back in another graph that is shown meanwhile', async () => {
+    await select('NPU', 'a');
+    await select('Bench', 'b');
+    let arrive = () => {};
+    server.arrives = new Promise((resolve) => (arrive = resolve));
+    const made = session.matching!.act();
+    await vi.waitFor(() => expect(panel().message?.kind).toBe('made'));
+    const undone = session.matching!.undo();
+    session.showRank(1);
+    arrive();
+    await Promise.all([made, undone]);
+    expect(server.asked.map(([action]) => action)).toEqual(['add']);
+  });
   it('matches, and everything on the page follows', async () => {
     await select('NPU', 'a');
     await select('Bench', 'b');

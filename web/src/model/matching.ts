@@ -1,5 +1,5 @@
 import { ApiError, type MatchAction, type MatchApi, type MatchRequest } from '../api/client';
-import { OTHER, REFUSALS, type MatchChange, type NodeSummary, type PartnerSuggestion, type Refusal, type Side } from '../api/types';
+import { OTHER, REFUSALS, type GraphRef, type MatchChange, type NodeSummary, type PartnerSuggestion, type Refusal, type Side } from '../api/types';
 import { failure } from './failure';
 import { BUSY } from './load';
 import type { SessionPort } from './port';
@@ -150,18 +150,23 @@ export class Matching {
 
   /** The two of a node, from its menu. */
   async actOn(side: Side, node: NodeSummary, partner: string): Promise<void> {
-    const { file, step, rank } = this.session.ref();
+    const ref = this.session.ref();
     this.open();
     await this.reload();
-    const now = this.session.ref();
-    if (now.file !== file || now.step !== step || now.rank !== rank) return;
+    if (!this.shows(ref)) return;
     this.put(side, node.name, partner);
     await this.act();
   }
 
+  private shows({ file, step, rank }: GraphRef): boolean {
+    const now = this.session.ref();
+    return now.file === file && now.step === step && now.rank === rank;
+  }
+
   /** One after another: a change that began before the matches after the last one are known would be taken for somebody else's. */
   private change(action: MatchAction, request: MatchRequest, possible = () => true): Promise<void> {
-    const done = this.last.then(() => (possible() ? this.send(action, request) : undefined));
+    const ref = this.session.ref();
+    const done = this.last.then(() => (this.shows(ref) && possible() ? this.send(action, request) : undefined));
     this.last = done.catch(() => undefined);
     return done;
   }
@@ -177,8 +182,7 @@ export class Matching {
     } catch (error) {
       message = failedMessage(error);
     }
-    const now = session.ref();
-    if (now.file !== ref.file || now.step !== ref.step || now.rank !== ref.rank) return;
+    if (!this.shows(ref)) return;
     this.set({ busy: false, message });
     try {
       await Promise.all([this.reload(), action === 'save' || message.kind === 'failed' ? undefined : session.refresh()]);
