@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import resource
+import shutil
 import subprocess
+import tempfile
 import time
 import warnings
 from collections import defaultdict
@@ -123,6 +126,17 @@ def programs() -> Path:
         return path
     missing(f"there are no programs at {path}; run tools/setup.sh deep, or set MSPROBE_PROGRAMS")
     return None
+
+
+@pytest.fixture
+def plain_path(tmp_path):
+    """A directory with no dot on the way, for what others read as a file of kernels or write to: `tmp_path` unless that has one."""
+    if re.fullmatch(r"[A-Za-z0-9_/-]*", str(tmp_path)):
+        yield tmp_path
+        return
+    directory = tempfile.mkdtemp(prefix="msprobe_tests", dir="/tmp")  # letters, digits and _ follow
+    yield Path(directory)
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

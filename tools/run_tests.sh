@@ -16,7 +16,7 @@ in_memory() {
 }
 scratch=
 if [ -z "${TMPDIR:-}" ] && in_memory; then
-  scratch=$(mktemp -d /dev/shm/tests.XXXXXX)
+  scratch=$(mktemp -d /dev/shm/testsXXXXXX)
   export TMPDIR=$scratch
 fi
 failed=()

@@ -82,18 +82,26 @@ def test_settings_of_whole_graphs(tmp_path, mindspore_python):
     assert "e2e_dump_settings" not in one and one["common_dump_settings"]["file_format"] == "npy"
 
 
-def graph(tmp_path, python, level):
+def graph(tmp_path, python, level, dump="dump"):
     script = tmp_path / "graph.py"  # the compiler reads the source
     script.write_text(GRAPH)
-    command = [python, script, tmp_path / "dump", level]
+    command = [python, script, tmp_path / dump, level]
     return run_mindspore(command, timeout=180)
 
 
-def test_kernels_of_a_graph_on_a_cpu(tmp_path, mindspore_python):
-    done = graph(tmp_path, mindspore_python, "L2")
+def test_kernels_of_a_graph_on_a_cpu(plain_path, mindspore_python):
+    done = graph(plain_path, mindspore_python, "L2")
     assert done.returncode == 0 and "(3, 2)" in done.stdout, done.stderr[-2000:]
-    arrays = [path.name for path in (tmp_path / "dump").rglob("*.npy")]
+    arrays = [path.name for path in (plain_path / "dump").rglob("*.npy")]
     assert any("MatMul" in name for name in arrays) and any("Tanh" in name for name in arrays), arrays
+
+
+def test_a_path_that_mindspore_does_not_write_to(tmp_path, mindspore_python):
+    """Said where the debugger is made; MindSpore says it at the first graph."""
+    done = graph(tmp_path, mindspore_python, "L2", "run.1")
+    assert done.returncode != 0 and "ParseDumpPath" not in done.stderr
+    assert "dump_path: MindSpore writes only to paths of letters, digits, - and _" in done.stderr, done.stderr[-800:]
+    assert not (tmp_path / "run.1").exists()
 
 
 @pytest.mark.parametrize("level, text", [("L0", "GRAPH_MODE needs an Ascend"), ("mix", "GRAPH_MODE: use level L2")])
@@ -138,14 +146,14 @@ TopLayer:
 """
 
 
-def test_cells_of_a_graph_are_compiled_with_operators_that_dump(tmp_path, mindspore_python):
+def test_cells_of_a_graph_are_compiled_with_operators_that_dump(plain_path, mindspore_python):
     """As far as a CPU goes: the graph is compiled, and then there is no kernel for the operator."""
-    script = tmp_path / "cells.py"
+    script = plain_path / "cells.py"
     script.write_text(CELLS)
-    (tmp_path / "mindformers/configuration").mkdir(parents=True)
-    (tmp_path / "mindformers/__init__.py").write_text("raise ImportError('for an Ascend')\n")
-    (tmp_path / "mindformers/configuration/layer_mapping.yaml").write_text(MODES)
-    done = run_mindspore([mindspore_python, script, tmp_path / "dump"], timeout=120)
+    (plain_path / "mindformers/configuration").mkdir(parents=True)
+    (plain_path / "mindformers/__init__.py").write_text("raise ImportError('for an Ascend')\n")
+    (plain_path / "mindformers/configuration/layer_mapping.yaml").write_text(MODES)
+    done = run_mindspore([mindspore_python, script, plain_path / "dump"], timeout=120)
     assert "layer_mapping.yaml, line 6 is not understood" in done.stdout + done.stderr
     assert done.returncode != 0 and "Unsupported op [TensorDump] on CPU" in done.stderr, done.stderr[-2000:]
     assert "Cell.0.Dense.forward.input.0" in done.stderr and "\nTensorDump\n" in done.stderr

@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).parent
 LEAST = {"L0": 2, "L1": 6, "mix": 8}  # forward and backward together
 
 
-def test_graph_mode(tmp_path, mindspore_python):
+def test_graph_mode(plain_path, mindspore_python):
     """Nothing is replaced there; the runtime of MindSpore saves the kernels."""
 
     def trained(dump):
@@ -20,9 +20,9 @@ def test_graph_mode(tmp_path, mindspore_python):
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout.splitlines()[-1])
 
-    bare, recorded = trained(""), trained(tmp_path / "dump")
+    bare, recorded = trained(""), trained(plain_path / "dump")
     assert bare == recorded and all(steps[0] != steps[1] for steps in bare.values())
-    assert any((tmp_path / "dump").rglob("*.npy"))
+    assert any((plain_path / "dump").rglob("*.npy"))
 
 
 @pytest.mark.parametrize(

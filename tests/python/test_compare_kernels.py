@@ -121,17 +121,17 @@ ARRAYS = {
 }
 
 
-def test_tensors_as_the_old_tool_has_them(old_python, tmp_path):
-    sides = tmp_path / "t", tmp_path / "g"
+def test_tensors_as_the_old_tool_has_them(old_python, plain_path):
+    sides = plain_path / "t", plain_path / "g"
     for side, folder in enumerate(sides):
         for op, pair in ARRAYS.items():
             save(folder, op, pair[side])
             # The same kernel twice: the earlier runs stand against each other.
             save(folder, op, pair[side] * 2, time=50 + side)
             save(folder, op, pair[side], io="output", dtype=False)
-    done = compare(*sides, tmp_path / "ours", "--rank", "0", "--step", "0", "--json")
-    want, columns = theirs(old_python, *sides, tmp_path / "theirs")
-    got, ours = table(tmp_path / "ours")
+    done = compare(*sides, plain_path / "ours", "--rank", "0", "--step", "0", "--json")
+    want, columns = theirs(old_python, *sides, plain_path / "theirs")
+    got, ours = table(plain_path / "ours")
     assert ours == columns and list(got) == list(want)
     told = json.loads(done.stdout)["tables"][0]
     assert (told["rows"], told["mode"], told["target_only"]) == (3 * len(ARRAYS), "kernel_tensor", 0)
@@ -154,15 +154,15 @@ LINES = {
 }
 
 
-def test_statistics_as_the_old_tool_has_them(old_python, tmp_path):
-    sides = tmp_path / "t", tmp_path / "g"
+def test_statistics_as_the_old_tool_has_them(old_python, plain_path):
+    sides = plain_path / "t", plain_path / "g"
     for side, folder in enumerate(sides):
         lines = [line(op, pair[side]) for op, pair in LINES.items()]
         shape, dtype = (('"(2,3)"', "float32"), ('"(3,2)"', "float16"))[side]
         statistics(folder, [*lines, line("other", (1, 1, 1, 1), shape, dtype)])
-    compare(*sides, tmp_path / "ours", "--rank", "0")
-    want, columns = theirs(old_python, *sides, tmp_path / "theirs")
-    got, ours = table(tmp_path / "ours")
+    compare(*sides, plain_path / "ours", "--rank", "0")
+    want, columns = theirs(old_python, *sides, plain_path / "theirs")
+    got, ours = table(plain_path / "ours")
     assert ours == columns and list(got) == list(want)
     for name, row in got.items():
         for column in columns:

@@ -202,6 +202,10 @@ CHINESE = {
     "dump_path: %(path)s cannot be written (%(why)s): choose another one (%(place)s)": (
         "dump_path：无法写入 %(path)s（%(why)s）：请另选一个（%(place)s）"
     ),
+    "dump_path: MindSpore writes only to paths of letters, digits, - and _, which %(path)s is not: choose another one "
+    "(%(place)s)": (
+        "dump_path：MindSpore 只写入由字母、数字、- 和 _ 组成的路径，%(path)s 不是这样的路径：请另选一个（%(place)s）"
+    ),
     "list holds %(name)s: the regular expression is wrong, %(why)s (%(place)s)": (
         "list 中有 %(name)s：正则表达式有误，%(why)s（%(place)s）"
     ),

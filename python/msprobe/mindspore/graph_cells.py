@@ -17,7 +17,7 @@ from .._capture.arguments import refuse
 from .._capture.config import Config
 from .._capture.files import make_directory, write_file
 from .._capture.words import say, wrong
-from . import graph_files, graph_modes
+from . import graph_files, graph_modes, kernel_dump
 
 _DATA_MODES = (["all"], ["forward"], ["backward"])
 _wrapped: set = set()  # ids of Cells; their constructs are kept by the graphs
@@ -69,9 +69,14 @@ def settings(dump_path: str) -> dict:
 
 
 def prepare(config: Config) -> None:
-    """Before the first graph is compiled: tells the runtime what to compute."""
+    """Before the first graph is compiled: tells the runtime what to compute.
+
+    Raises:
+        MsprobeException: The runtime does not write to such a path.
+    """
     if config.task != "statistics":
         return
+    kernel_dump.check_path(config)
     path = os.path.join(os.path.abspath(config.dump_path), f"{os.environ.get('RANK_ID', '')}kernel_kbyk_dump.json")
     write_file(path, json.dumps(settings(config.dump_path), indent=4).encode())
     os.environ["MINDSPORE_DUMP_CONFIG"] = path

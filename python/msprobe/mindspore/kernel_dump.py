@@ -22,6 +22,7 @@ _VARIABLE_OF_ACL = "MS_ACL_DUMP_CFG_PATH"
 _TASKS = ("statistics", "tensor", "overflow_check", "exception_dump")
 _EVERY_DEVICE = list(range(8))
 _CATEGORIES = {"statistics": ["max", "min", "avg", "l2norm"], "md5": ["hash:md5"]}
+_PATH_OF_RUNTIME = re.compile(r"[A-Za-z0-9_/-]*")  # it ends the training at its first graph for any other
 _NAMES = {"overflow_check": "kernel_graph_overflow_check.json", "exception_dump": "kernel_graph_exception_dump.json"}
 
 
@@ -32,9 +33,10 @@ def prepare(config: Config) -> str:
         The path of the file.
 
     Raises:
-        MsprobeException: The task cannot be recorded at this level, on this device, or with this list.
+        MsprobeException: The task cannot be recorded at this level, on this device, with this list, or at this path.
     """
     _check(config)
+    check_path(config)
     whole = _jit_level() == "O2"
     name = _NAMES.get(config.task, "kernel_graph_dump.json" if whole else "kernel_kbyk_dump.json")
     path = os.path.join(os.path.abspath(config.dump_path), name)
@@ -76,6 +78,17 @@ def settings(config: Config, whole_graphs: bool) -> dict:
 
 
 _SIDES = ("input", "output")
+
+
+def check_path(config: Config) -> None:
+    """Raises MsprobeException where the runtime of MindSpore would refuse the path that it is to write below."""
+    path = os.path.abspath(config.dump_path)
+    if not _PATH_OF_RUNTIME.fullmatch(path):
+        text = (
+            "dump_path: MindSpore writes only to paths of letters, digits, - and _, which %(path)s is not: choose another one "
+            "(%(place)s)"
+        )
+        refuse(say(text, path=path, place=config.place("dump_path")))
 
 
 def _check(config: Config) -> None:
