@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "doctor/doctor.h"
 
 namespace msprobe {
 namespace {
@@ -153,6 +154,16 @@ TEST(Diagnosis, BatchesGoBeforeWhatTheyCause) {
   const Diagnosis d = Diagnose(evidence);
   EXPECT_EQ(d.stage, StageId::kData);
   EXPECT_TRUE(d.exact);
+}
+
+TEST(Diagnosis, TheHeadlineSaysWhichStepOfADumpIsMeant) {
+  DoctorReport report;
+  report.evidence = PartingAt(1, 0.1);
+  report.diagnosis = Diagnose(report.evidence);
+  EXPECT_NE(DoctorText(report, Language::kEnglish).find("\", step 2.\n"), std::string::npos);
+  report.evidence.dumps.seen = true;
+  EXPECT_NE(DoctorText(report, Language::kEnglish).find("\", step 2 (step 1 of the dumps).\n"), std::string::npos);
+  EXPECT_NE(DoctorText(report, Language::kChinese).find("（第 2 步，即 dump 的 step 1）分叉。\n"), std::string::npos);
 }
 
 }  // namespace

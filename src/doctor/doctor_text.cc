@@ -54,9 +54,17 @@ BothWords HeadlineOf(const DoctorReport& report) {
                             "尚不能判断：给出的文件未显示两次运行的行为。");
     case Diagnosis::Outcome::kParted: break;
   }
-  const std::string step = d.step >= 0 ? std::to_string(d.step + 1) : "";
-  return {"The runs part at stage \"" + en + "\"" + (step.empty() ? "" : ", step " + step) + ".",
-          "两次运行在“" + zh + "”阶段" + (step.empty() ? "" : "（第 " + step + " 步）") + "分叉。"};
+  std::string step, step_zh;
+  if (d.step >= 0) {
+    step = fmt::format(", step {}", d.step + 1);
+    step_zh = fmt::format("第 {} 步", d.step + 1);
+  }
+  if (d.step >= 0 && report.evidence.dumps.seen) {  // whose verdict names steps, too, and counts them from 0
+    step += fmt::format(" (step {} of the dumps)", d.step);
+    step_zh += fmt::format("，即 dump 的 step {}", d.step);
+  }
+  return {"The runs part at stage \"" + en + "\"" + step + ".",
+          "两次运行在“" + zh + "”阶段" + (step_zh.empty() ? "" : "（" + step_zh + "）") + "分叉。"};
 }
 
 std::string FilesLine(const RunFiles& run, Language language) {
