@@ -15,6 +15,7 @@
 #include "bindings/mindspore/primitives.h"
 #include "bindings/mindspore/tensors.h"
 #include "bindings/monitor/monitor.h"
+#include "bindings/monitor/raise.h"
 #include "bindings/monitor/torch/bind_taps.h"
 #include "bindings/monitor/torch/parameter_reader.h"
 #include "bindings/monitor/torch/step_visits.h"
@@ -53,10 +54,6 @@ std::string Utf8(const nb::str& text) {
   const char* utf8 = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
   if (utf8 == nullptr) throw nb::python_error();
   return {utf8, static_cast<size_t>(size)};
-}
-
-void Throw(const Status& status) {
-  if (!status.ok()) throw nb::value_error(status.message().c_str());
 }
 
 // Of a step that ended badly; short where there is no memory for more.
@@ -100,7 +97,7 @@ void Configure(const std::string& level, bool structure, const std::string& summ
   o.backward = all || !any_direction || has("backward");
   o.input = all || !any_side || has("input");
   o.output = all || !any_side || has("output");
-  Throw(r.filter.Configure({level, std::move(scope), std::move(list), risk_level}));
+  Raise(r.filter.Configure({level, std::move(scope), std::move(list), risk_level}));
   r.options = o;
 }
 
@@ -187,7 +184,7 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
 }
 
 void Start(nb::str dir, nb::str task, nb::str level, uint64_t ranks) {
-  Throw(StartStep(Utf8(dir), Utf8(task), Utf8(level), ranks));
+  Raise(StartStep(Utf8(dir), Utf8(task), Utf8(level), ranks));
 }
 std::string Stop() { return TextOf(StopStep()); }
 std::string End() { return TextOf(EndStep()); }

@@ -16,7 +16,7 @@
 namespace msprobe {
 namespace {
 
-constexpr std::string_view kName = "NPU Name", kNpuMax = "NPU max", kBenchMax = "Bench max", kMd5 = "NPU MD5",
+constexpr std::string_view kNameColumn = "NPU Name", kNpuMax = "NPU max", kBenchMax = "Bench max", kMd5 = "NPU MD5",
                            kGrad = "Requires_grad Consistent";
 // Columns in front of the metrics, of every release.
 constexpr std::string_view kBasic[] = {"NPU Name",          "Bench Name",         "NPU Dtype",
@@ -194,7 +194,7 @@ class RankRows::Reader {
     const auto find = [&](std::string_view title) {
       return static_cast<size_t>(std::find(titles.begin(), titles.end(), title) - titles.begin());
     };
-    name_ = find(kName);
+    name_ = find(kNameColumn);
     npu_max_ = find(kNpuMax);
     bench_max_ = find(kBenchMax);
     if (name_ < titles.size() && find(kMd5) < titles.size()) {

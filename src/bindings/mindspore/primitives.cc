@@ -14,7 +14,7 @@ struct Named {
   Ref attributes;  // null: none
 };
 
-std::unordered_map<PyObject*, Named>& Names() {
+std::unordered_map<PyObject*, Named>& NamedPrimitives() {
   static auto* names = new std::unordered_map<PyObject*, Named>;  // never destroyed: it holds Python objects
   return *names;
 }
@@ -23,17 +23,17 @@ std::unordered_map<PyObject*, Named>& Names() {
 
 void NamePrimitive(PyObject* primitive, const char* base, PyObject* attributes) {
   Named named{Ref::Borrow(primitive), InternName(base), attributes == nullptr ? Ref() : Ref::Borrow(attributes)};
-  Names().try_emplace(primitive, std::move(named));
+  NamedPrimitives().try_emplace(primitive, std::move(named));
 }
 
 const std::string* NameOfPrimitive(PyObject* primitive) {
-  const auto found = Names().find(primitive);
-  return found == Names().end() ? nullptr : found->second.base;
+  const auto found = NamedPrimitives().find(primitive);
+  return found == NamedPrimitives().end() ? nullptr : found->second.base;
 }
 
 PyObject* AttributesOfPrimitive(PyObject* primitive) {
-  const auto found = Names().find(primitive);
-  return found == Names().end() ? nullptr : found->second.attributes.get();
+  const auto found = NamedPrimitives().find(primitive);
+  return found == NamedPrimitives().end() ? nullptr : found->second.attributes.get();
 }
 
 bool IsPrimitiveName(const std::string& base) { return base.starts_with("Primitive."); }

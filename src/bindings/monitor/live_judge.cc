@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/monitor/monitor.h"
+#include "bindings/monitor/raise.h"
 
 namespace nb = nanobind;
 
@@ -23,7 +24,7 @@ class SeriesJudge {
     JudgeOptions options;
     options.false_alarms = false_alarms;
     auto opened = LiveJudge::Open(path, rank, options);
-    if (!opened.ok()) throw nb::value_error(opened.status().message().c_str());
+    Raise(opened.status());
     judge_ = std::move(*opened);
   }
 
@@ -32,7 +33,7 @@ class SeriesJudge {
     auto told = judge_->Advance();
     if (!told.ok()) {
       const nb::gil_scoped_acquire acquire;
-      throw nb::value_error(told.status().message().c_str());
+      Raise(told.status());
     }
     return std::move(*told);
   }

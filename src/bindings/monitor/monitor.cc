@@ -13,6 +13,7 @@
 
 #include "bindings/monitor/grad_hook.h"
 #include "bindings/monitor/monitor_journal.h"
+#include "bindings/monitor/raise.h"
 #include "monitor/event_file.h"
 #include "monitor/series_reader.h"
 
@@ -20,10 +21,6 @@ namespace nb = nanobind;
 
 namespace msprobe {
 namespace {
-
-void Raise(const Status& status) {
-  if (!status.ok()) throw nb::value_error(status.message().c_str());
-}
 
 uint32_t AddTable(MonitorJournal& j, const std::string& name, std::vector<std::string> columns, bool micro_steps,
                   bool declared) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "bindings/monitor/raise.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/host_tensor.h"
 #include "bindings/python/tensor_record.h"
@@ -45,7 +46,7 @@ MonitorJournal::MonitorJournal(const std::string& directory, double eps, int dig
     options.rules.push_back({nan ? AlertRule::Kind::kNan : AlertRule::Kind::kTurbulence, threshold});
   }
   auto opened = Journal::Open(std::move(options));
-  if (!opened.ok()) throw nb::value_error(opened.status().message().c_str());
+  Raise(opened.status());
   journal_ = std::move(*opened);
 }
 

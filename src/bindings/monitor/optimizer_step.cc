@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bindings/monitor/monitor.h"
+#include "bindings/monitor/raise.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/host_tensor.h"
 #include "json/writer.h"
@@ -17,10 +18,6 @@ namespace nb = nanobind;
 
 namespace msprobe {
 namespace {
-
-void Raise(const Status& status) {
-  if (!status.ok()) throw nb::value_error(status.message().c_str());
-}
 
 // `description`: an optimizer.json as OptimizerRecord writes it; `tensors`: (name, whether after the step, tensor).
 std::string CheckOptimizerStep(const std::string& description, nb::list tensors) {
