@@ -58,13 +58,13 @@ BothWords HeadlineOf(const DoctorReport& report) {
   if (d.step >= 0) {
     step = fmt::format(", step {}", d.step + 1);
     step_zh = fmt::format("第 {} 步", d.step + 1);
+    if (report.evidence.dumps.seen) {  // whose verdict names steps, too, and counts them from 0
+      step += fmt::format(" (step {} of the dumps)", d.step);
+      step_zh += fmt::format("，即 dump 的 step {}", d.step);
+    }
+    step_zh = "（" + step_zh + "）";
   }
-  if (d.step >= 0 && report.evidence.dumps.seen) {  // whose verdict names steps, too, and counts them from 0
-    step += fmt::format(" (step {} of the dumps)", d.step);
-    step_zh += fmt::format("，即 dump 的 step {}", d.step);
-  }
-  return {"The runs part at stage \"" + en + "\"" + step + ".",
-          "两次运行在“" + zh + "”阶段" + (step_zh.empty() ? "" : "（" + step_zh + "）") + "分叉。"};
+  return {"The runs part at stage \"" + en + "\"" + step + ".", "两次运行在“" + zh + "”阶段" + step_zh + "分叉。"};
 }
 
 std::string FilesLine(const RunFiles& run, Language language) {

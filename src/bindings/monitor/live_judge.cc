@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bindings/monitor/monitor.h"
-#include "bindings/monitor/raise.h"
+#include "bindings/python/raise.h"
 
 namespace nb = nanobind;
 

@@ -13,7 +13,7 @@
 
 #include "bindings/monitor/grad_hook.h"
 #include "bindings/monitor/monitor_journal.h"
-#include "bindings/monitor/raise.h"
+#include "bindings/python/raise.h"
 #include "monitor/event_file.h"
 #include "monitor/series_reader.h"
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "bindings/monitor/raise.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/host_tensor.h"
+#include "bindings/python/raise.h"
 #include "bindings/python/tensor_record.h"
 
 namespace nb = nanobind;

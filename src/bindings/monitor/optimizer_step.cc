@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bindings/monitor/monitor.h"
-#include "bindings/monitor/raise.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/host_tensor.h"
+#include "bindings/python/raise.h"
 #include "json/writer.h"
 #include "optimizer/replay_optimizer.h"
 

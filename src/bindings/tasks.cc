@@ -1,4 +1,4 @@
-#include "bindings/python/tasks.h"
+#include "bindings/tasks.h"
 
 #include <nanobind/stl/string.h>
 
