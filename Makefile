@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # Tests and tools find the product here.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup setup-test setup-deep demo test test-deep unit asan tsan pytest golden e2e web-test bench lint docs fuzz-quick format clean
+.PHONY: help setup setup-test setup-deep setup-all demo test test-ci test-all test-deep unit asan tsan pytest golden e2e web-test bench lint docs fuzz-quick format clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -20,14 +20,22 @@ setup-test:
 setup-deep:
 	@tools/setup.sh deep
 
+setup-all:
+	@tools/setup.sh all
+
 demo: setup  ## two runs of a real model captured, compared, and shown in the browser (OPEN=0: only built)
 	@$(PY) examples/quickstart/demo.py --out out/demo --sabotage $(SABOTAGE) $(if $(filter 0,$(OPEN)),--no-serve)
 
 test: setup-test  ## what proves that the product works here; a quarter of an hour on two cores
 	@tools/run_tests.sh
 
-test-deep: setup-deep  ## the rest: mindstudio-probe, all models and pages, sanitizers, fuzzing
+test-ci: setup-deep  ## of the rest, what CI runs on every change (tests/tiers.py)
+	@tools/run_tests.sh chosen
+
+test-all: setup-all  ## the rest: mindstudio-probe, all models and pages, sanitizers, fuzzing; three quarters of an hour
 	@tools/run_tests.sh deep
+
+test-deep: test-all
 
 unit: setup-test  ## C++ unit tests of a release build
 	@cmake --preset release >build/release.log || (cat build/release.log; exit 1)

@@ -12,7 +12,7 @@ import time
 
 import torch
 from msprobe import _core
-from msprobe.pytorch import hooks
+from msprobe.pytorch import recorder
 
 
 def resident():
@@ -27,7 +27,7 @@ def main():
     parser.add_argument("--csv", action="store_true", help="csv files of 1,000 steps, too")
     parser.add_argument("--directory")
     given = parser.parse_args()
-    hooks.init()
+    recorder.init()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(dir=given.directory) as out:
         journal = _core.MonitorJournal(out, 1e-8, 6, 1000, given.csv, False, [])

@@ -1,4 +1,4 @@
-"""For all Python tests: shared fixtures, the two tiers, and how long each test took."""
+"""For all Python tests: shared fixtures, the tiers, and how long each test took."""
 
 import json
 import os
@@ -16,21 +16,26 @@ import pytest
 import warm
 from graph_cases import missing
 from launch import REPO, STARTED, Script, run_python, starts_otherwise
-from tiers import is_deep
+from tiers import CHOSEN, is_chosen, is_deep, unmatched
 
+TESTS = REPO / "tests"
 TIMES = REPO / "out" / "test_times.json"
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "deep: part of `make test-deep`, not of `make test`")
+    config.addinivalue_line("markers", "deep: part of `make test-all`, not of `make test`")
+    config.addinivalue_line(
+        "markers", "chosen: of the deep ones, those of `make test-ci`; given by tests/tiers.py alone"
+    )
 
 
 def pytest_ignore_collect(collection_path, config):
-    """`make test` does not even import what only the other tier needs."""
-    tests = REPO / "tests"
-    if config.option.markexpr == "not deep" and collection_path.suffix == ".py" and tests in collection_path.parents:
-        return is_deep(collection_path.relative_to(tests).as_posix()) or None
-    return None
+    """A tier does not even import what only another one needs."""
+    if collection_path.suffix != ".py" or TESTS not in collection_path.parents:
+        return None
+    path = collection_path.relative_to(TESTS).as_posix()
+    ignored = {"not deep": is_deep(path), "chosen": path not in CHOSEN}
+    return ignored.get(config.option.markexpr) or None
 
 
 def _times():
@@ -40,11 +45,27 @@ def _times():
         return {}
 
 
-def pytest_collection_modifyitems(items):
-    """Marks what is deep. Files that took longest come first, so that none is alone at the end."""
+def _mark_tiers(items, config):
+    """Marks what is deep, and of that what is chosen. A choice that no deep test has is an error, unless single tests were named."""
+    names = defaultdict(list)
     for item in items:
-        if "old_python" in item.fixturenames or is_deep(item.path.relative_to(REPO / "tests").as_posix()):
+        path, name = item.path.relative_to(TESTS).as_posix(), item.nodeid.split("::", 1)[1]
+        deep = names[path]
+        if "old_python" in item.fixturenames or is_deep(path):
             item.add_marker(pytest.mark.deep)
+        if item.get_closest_marker("deep"):
+            deep.append(name)
+            if is_chosen(path, name):
+                item.add_marker(pytest.mark.chosen)
+    if config.option.markexpr == "chosen" and not any("::" in asked for asked in config.args):
+        read = [path for path in CHOSEN if path in names or not (TESTS / path).exists()]
+        if lost := [f"{path}: {pattern}" for path in read for pattern in unmatched(path, names[path])]:
+            raise pytest.UsageError(f"tests/tiers.py chooses what is not there: {lost}")
+
+
+def pytest_collection_modifyitems(items, config):
+    """Marks the tiers. Files that took longest come first, so that none is alone at the end."""
+    _mark_tiers(items, config)
     totals = defaultdict(float)
     for name, took in _times().items():
         totals[name.split("::")[0]] += took["cpu"]
@@ -102,7 +123,7 @@ def old_python() -> Path:
 def _interpreter(variable, environment, what):
     path = Path(os.environ.get(variable, REPO / environment / "bin" / "python"))
     if not (path.parent / "msprobe").exists():
-        missing(f"{what} is not installed at {path}; run tools/setup.sh deep, or set {variable}")
+        missing(f"{what} is not installed at {path}; run tools/setup.sh all, or set {variable}")
     return path
 
 
@@ -116,6 +137,36 @@ def mindspore_python() -> Path:
 def old_mindspore_python() -> Path:
     """The interpreter in whose environment MindSpore and the earlier tool are installed."""
     return _interpreter("MSPROBE_OLD_MINDSPORE_PYTHON", ".venv-ms-old", "the earlier tool")
+
+
+@pytest.fixture(scope="session")
+def megatron_python() -> Path:
+    """The interpreter in whose environment megatron-core and our package are installed."""
+    return _interpreter("MSPROBE_MEGATRON_PYTHON", ".venv-megatron", "megatron-core")
+
+
+@pytest.fixture(scope="session")
+def vision_python() -> Path:
+    """The same with the transformers whose Qwen2.5-VL the built-in templates name."""
+    return _interpreter("MSPROBE_VISION_PYTHON", ".venv-vision", "megatron-core with transformers 4.49")
+
+
+@pytest.fixture(scope="session")
+def stacks_python() -> Path:
+    """The interpreter in whose environment Accelerate, Lightning, DeepSpeed and our package are installed."""
+    return _interpreter("MSPROBE_STACKS_PYTHON", ".venv-stacks", "Accelerate with Lightning and DeepSpeed")
+
+
+@pytest.fixture(scope="session")
+def llamafactory_python() -> Path:
+    """The interpreter in whose environment LLaMA-Factory, with the transformers that it asks for, and our package are installed."""
+    return _interpreter("MSPROBE_LLAMAFACTORY_PYTHON", ".venv-llamafactory", "LLaMA-Factory")
+
+
+@pytest.fixture(scope="session")
+def mmengine_python() -> Path:
+    """The interpreter in whose environment mmengine and our package are installed."""
+    return _interpreter("MSPROBE_MMENGINE_PYTHON", ".venv-mmengine", "mmengine")
 
 
 @pytest.fixture(scope="session")

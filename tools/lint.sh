@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/lint.sh [--recent|--all]: formatting, static checks and layering. Everything is checked before it fails, so that one run shows all faults.
+# tools/lint.sh [--recent [N]|--all]: formatting, static checks and layering. Everything is checked before it fails, so that one run shows all faults.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
@@ -11,6 +11,7 @@ step "clang-format" clang-format --dry-run --Werror $cpp
 step "ruff check" python -m ruff check -q python tests tools bench examples
 step "ruff format" python -m ruff format -q --check python tests tools bench examples
 step "layers" python tools/check_layers.py
+step "callbacks" python tools/check_callbacks.py
 if [ -f web/package.json ]; then step "TypeScript" npm --prefix web run --silent check; fi
 
 # A small set of checks that find faults, not tastes (.clang-tidy); `--recent` and `--all` are not only for what is being changed.

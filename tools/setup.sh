@@ -2,7 +2,8 @@
 # Sets up a checkout. Safe to run again: what is there already is left alone.
 #   tools/setup.sh          what building and the demo need; ends with the product in .venv
 #   tools/setup.sh test     also what `make test` needs: compilers, checkers, a browser
-#   tools/setup.sh deep     also what `make test-deep` needs: the tools that ours must be compatible with
+#   tools/setup.sh deep     also what `make test-ci` needs: the tools that ours must be compatible with
+#   tools/setup.sh all      also what `make test-all` needs: stacks that train, each in an environment of its own
 #   tools/setup.sh docs     only what `make docs` needs, in .venv-docs; nothing is compiled
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -69,6 +70,7 @@ venv() {
   [ -f "$stamps/$dir.$key" ] && [ -x "$dir/bin/python" ] && return
   [ -x "$dir/bin/python" ] || python3 -m venv "$dir"
   say "installing into $dir: ${torch:+$torch }$*"
+  rm -f "$stamps/$dir.alone."*
   if [ -n "$torch" ]; then
     pip_install "$dir" --no-compile "$torch"
     [ "$want" = run ] || share_torch "$dir"
@@ -77,6 +79,15 @@ venv() {
   pip_install "$dir" "$@"
   import_once "$dir"
   touch "$stamps/$dir.$key"
+}
+# alone DIR PACKAGES... : into an environment that is there, without what they depend on.
+alone() {
+  local dir=$1 key; shift
+  key=$(printf '%s\n' "$@" | sha256sum | cut -c1-16)
+  [ -f "$stamps/$dir.alone.$key" ] && return
+  say "installing into $dir: $*"
+  pip_install "$dir" --no-deps "$@"
+  touch "$stamps/$dir.alone.$key"
 }
 # Of these packages a tenth is ever imported; to compile the rest takes longer than to unpack all. Tests' scripts write no
 # bytecode, so what they begin with is imported here once.
@@ -104,10 +115,14 @@ share() {
 }
 # Torch is a gigabyte and half a minute to unpack.
 share_torch() {
+  local guest
   [ "$1" = .venv ] && [ ! -e .venv-old ] || return 0
   pip_install .venv --no-compile transformers
   import_once .venv
   share .venv .venv-old
+  share .venv .venv-megatron
+  [ "$want" = all ] || return 0
+  for guest in vision stacks llamafactory mmengine; do share .venv .venv-$guest; done
 }
 # The environments that only tests need, in two rows at once.
 test_environments() {
@@ -122,6 +137,26 @@ torch_environments() {
   venv .venv-tb "" tensorboard tb-graph-ascend==8.3.2
   venv .venv-board "" tensorboard
   venv .venv-ray "" ray
+  megatron_environment megatron transformers==5.24.0
+  [ "$want" = all ] || return 0
+  # The transformers whose Qwen2.5-VL the built-in templates name.
+  megatron_environment vision transformers==4.49.0
+  stacks_environments
+}
+# megatron-core on a machine without CUDA: literals of its sources that name it are replaced (tests/megatron/stand_in.py).
+megatron_environment() { # GUEST TRANSFORMERS
+  venv .venv-$1 torch==2.13.0 "$2" megatron-core==0.16.1 einops psutil
+  .venv-$1/bin/python tests/megatron/stand_in.py "$(.venv-$1/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null
+}
+# Stacks that train (tests/stacks). What would bring CUDA or torchvision goes in alone.
+stacks_environments() {
+  venv .venv-stacks torch==2.13.0 accelerate==1.15.0 lightning==2.6.6 hjson msgpack ninja psutil py-cpuinfo pydantic tqdm einops wheel setuptools
+  DS_BUILD_OPS=0 alone .venv-stacks --no-build-isolation deepspeed==0.19.8
+  venv .venv-llamafactory torch==2.13.0 transformers==4.57.1 accelerate==1.11.0 datasets==4.0.0 peft==0.18.1 trl==0.24.0 'tyro<0.9.0' omegaconf \
+    fire einops sentencepiece tiktoken protobuf scipy pandas pydantic safetensors hf-transfer matplotlib fastapi uvicorn sse-starlette
+  alone .venv-llamafactory llamafactory==0.9.5 torchdata==0.11.0
+  venv .venv-mmengine torch==2.13.0 addict==2.4.0 yapf==0.40.1 rich termcolor opencv-python-headless matplotlib numpy pyyaml
+  alone .venv-mmengine mmengine==0.10.7
 }
 # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
 mindspore_environments() {
@@ -166,7 +201,7 @@ if [ "$want" != run ]; then
   trap wait EXIT
   apt_install "${test_packages[@]}" & beside+=($!)
 fi
-if [ "$want" = deep ]; then
+if [ "$want" = deep ] || [ "$want" = all ]; then
   [ -x .venv/bin/schemathesis ] || { say "installing into .venv: schemathesis"; pip_install .venv schemathesis; }
   test_environments & beside+=($!)
 fi
@@ -210,8 +245,10 @@ if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build
 fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
 # Tests run by hand would meet an older product there.
-for guest in board ms; do
-  if { [ "$want" = deep ] || [ -x .venv-$guest/bin/python ]; } && { [ ! -f "$stamps/$guest.$key" ] || [ ! -x .venv-$guest/bin/msprobe ]; }; then
+guests=(board ms megatron)
+for guest in vision stacks llamafactory mmengine; do [ ! -x .venv-$guest/bin/python ] || guests+=("$guest"); done
+for guest in "${guests[@]}"; do
+  if { [ "$want" = deep ] || [ "$want" = all ] || [ -x .venv-$guest/bin/python ]; } && { [ ! -f "$stamps/$guest.$key" ] || [ ! -x .venv-$guest/bin/msprobe ]; }; then
     rm -f "$stamps/$guest".*
     pip_install .venv-$guest --no-deps --force-reinstall build/wheels/$key/*.whl
     touch "$stamps/$guest.$key"

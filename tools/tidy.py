@@ -2,7 +2,7 @@
 """Runs clang-tidy on C++ sources with the compile commands of the release build.
 
   tools/tidy.py          what differs from the upstream branch, committed or not
-  tools/tidy.py --recent what the last 80 commits changed; every source where there are fewer, or the checks are among it
+  tools/tidy.py --recent [N] what the last N (80) commits changed; every source where there are fewer, or the checks are among it
   tools/tidy.py --all    every production source, the bindings too: before a release, and for another clang-tidy
 
 Prints what clang-tidy finds; exit code 1 when it finds anything, 2 without a release build.
@@ -127,7 +127,8 @@ def main():
     units = commands()
     wanted = None
     if "--recent" in sys.argv[1:]:
-        base = git("rev-parse", "--verify", "-q", f"HEAD~{RECENT}")
+        commits = next((word for word in sys.argv[1:] if word.isdigit()), RECENT)
+        base = git("rev-parse", "--verify", "-q", f"HEAD~{commits}")
         wanted = changed(base[0]) if base else None
         if wanted and ".clang-tidy" in wanted:
             wanted = None
@@ -146,7 +147,10 @@ def main():
 
     def look(sources):
         path, _ = files[tuple(sources)]
-        tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, str(path)]
+        # Objects of Python may not be freed at the end of the process: the interpreter has ended then.
+        python = any(str(source).startswith("src/bindings/") for source in sources)
+        more = ["--extra-arg=-Wexit-time-destructors"] if python else []
+        tidy = ["clang-tidy", "-p", str(OUT), "--quiet", *flags, *more, str(path)]
         done = subprocess.run(tidy, cwd=ROOT, capture_output=True, text=True)
         # What it says decides, not its exit code: warnings alone leave that at 0.
         lines = done.stdout.split("\n")

@@ -13,6 +13,7 @@ import json
 import math
 import os
 
+import _compat
 import _replay
 from _replay import Call, Functions, Refused, load, natural, tensors_in, widen
 
@@ -130,7 +131,7 @@ class LabFunctions(Functions):
             self._functional = self._functional or own_functional()
             function = getattr(self._functional, name, None)
         else:
-            function = getattr(torch._C.TensorBase if owner == "tensor" else torch._C._VariableFunctions, name, None)
+            function = _compat.builtin_of(owner, name)
         if function is None:
             raise Refused(f"the place of torch's {name} is taken, and its own cannot be found")
         return function

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, Union
 
-from ._compare_result import CompareArgumentError, CompareInternalError, CompareResult, failure
+from ._compare_result import CompareArgumentError, CompareInputError, CompareInternalError, CompareResult, failure
 from ._environment import find_command
 
 if TYPE_CHECKING:
@@ -349,6 +350,10 @@ def _read(done: subprocess.CompletedProcess[str], show_log: bool) -> CompareResu
                 raise CompareInternalError(text) from error
     if done.returncode == 0 and result is not None:
         return result
+    # All pairs were compared, and what was given is not whole: the result says so first.
+    if done.returncode == CompareInputError.code and result is not None and not result.whole:
+        if not result.summary.get("failures"):
+            return replace(result, warnings=(*result.warnings, *errors))
     raise failure(done.returncode, errors[-1] if errors else _unexplained(done), result)
 
 

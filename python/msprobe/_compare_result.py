@@ -54,6 +54,11 @@ class CompareResult:
         return self.verdict["outcome"] if self.verdict else "unknown"
 
     @property
+    def whole(self) -> bool:
+        """Whether all that was given could be seen: no run was cut, no tensor file is missing (docs/en/compare/verdict.md)."""
+        return bool((self.summary.get("verdict") or {}).get("whole", True))
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The lines of the verdict as the terminal shows them, in the language of the locale."""
         if self.verdict:

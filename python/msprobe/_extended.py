@@ -9,6 +9,7 @@ import math
 import operator
 import platform
 
+import _compat
 import _replay
 from _calls import Pass, parts_of
 from _replay import REFUSALS, Refused
@@ -370,13 +371,6 @@ class Rules:
         raise Refused("no truth beyond float64: it looks at a value")
 
 
-def products():
-    """The block in which attention is made of products, which is the only way in which it can be taken apart."""
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    return sdpa_kernel(SDPBackend.MATH)
-
-
 def precise(name, array):
     """A function of mpmath of each element."""
     if array.size > MOST_CALLS:
@@ -455,7 +449,7 @@ class Beyond:
     def _made(self, call, backward):
         try:
             start()
-            with products():
+            with _compat.attention_of_products():
                 made = Pass(call, widener(), backward, wide=True)
         except Refused as refusal:
             return str(refusal)

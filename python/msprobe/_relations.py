@@ -18,6 +18,7 @@ import sys
 
 import _calls
 import _changes
+import _compat
 import _lab
 import _replay
 from _changes import Change, every_second, keep_layout, nudged, placements, same, turned
@@ -267,9 +268,9 @@ class Relations:
         return str(other).rpartition(".")[2], self._pairs(self._of.results(inputs))
 
     def _deterministic(self):
-        before, fill = torch.are_deterministic_algorithms_enabled(), torch.utils.deterministic.fill_uninitialized_memory
+        before, fill = torch.are_deterministic_algorithms_enabled(), _compat.Fill()
         torch.use_deterministic_algorithms(not before)
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        filled = fill.set(False)
         try:
             return "", self._pairs(self._of.results(self._of.inputs))
         except RuntimeError as error:
@@ -278,7 +279,7 @@ class Relations:
             raise Refused("it has no deterministic kernel") from error
         finally:
             torch.use_deterministic_algorithms(before)
-            torch.utils.deterministic.fill_uninitialized_memory = fill
+            fill.set(filled)
 
     def _compiled(self):
         call, function = self._of.call, self._of.call.function
@@ -380,7 +381,6 @@ def main():
         say({"error": f"{sys.executable} has no torch, with which ops are called again"})
         return
     import torch.overrides
-    import torch.utils.deterministic
 
     _replay.torch = _calls.torch = _lab.torch = _changes.torch = torch
     try:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -25,11 +26,6 @@ std::string Reason() { return std::strerror(errno); }
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr uint64_t kWriteAhead = 16 << 20;
-
-std::string TempName(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
-  return path + ".tmp" + std::to_string(getpid()) + "." + std::to_string(counter.fetch_add(1));
-}
 
 Status NotInPlace(const std::string& path) {
   return InternalError(path + " could not be put in place (" + Reason() + "): choose another directory with -o");
@@ -98,7 +94,7 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   // Without O_NONBLOCK a pipe in place of a file would be waited for.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    if (errno == ENOENT) return BadInput(path + " does not exist: check the path");
+    if (errno == ENOENT) return Missing(path, "check the path");
     return BadInput(path + " cannot be read (" + Reason() + "): check the path and its permissions");
   }
   struct stat st {};
@@ -304,6 +300,7 @@ Status MakeOutputDir(const std::string& path) {
   if (access(path.c_str(), W_OK | X_OK) != 0) {
     return BadInput(path + " is not writable (" + Reason() + "): choose another output directory with -o");
   }
+  RemoveDeadTemps(path);
   return OkStatus();
 }
 
@@ -318,6 +315,14 @@ bool IsRegularFile(const std::string& path) {
 bool PathExists(const std::string& path) {
   struct stat st {};
   return stat(path.c_str(), &st) == 0;
+}
+
+Status Missing(const std::string& path, std::string_view advice) {
+  std::array<char, 4096> to{};
+  const ssize_t length = readlink(path.c_str(), to.data(), to.size() - 1);
+  if (length <= 0) return BadInput(path + " does not exist: " + std::string(advice));
+  return BadInput(path + " is a link to " + std::string(to.data(), static_cast<size_t>(length)) +
+                  ", which is not there: give a path that is, or put it back");
 }
 
 StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {

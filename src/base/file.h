@@ -95,6 +95,8 @@ Status MakeOutputDir(const std::string& path);
 bool IsDirectory(const std::string& path);
 bool IsRegularFile(const std::string& path);
 bool PathExists(const std::string& path);
+/// kBadInput for a path that does not exist: "{path} does not exist: {advice}", or where a link to nothing leads.
+Status Missing(const std::string& path, std::string_view advice);
 /// Names in a directory, sorted bytewise, without "." and "..".
 StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 std::string JoinPath(std::string_view a, std::string_view b);

@@ -42,6 +42,7 @@ void InstallInterruptHandler() {
   struct sigaction hangup {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_DFL) Handle(SIGHUP, OnSignal);
   Handle(SIGBUS, OnLostPages);
+  Handle(SIGXFSZ, SIG_IGN);  // a write beyond the limit of the shell is an error like a full disk
   Handle(SIGPIPE, SIG_IGN);  // a reader that left is seen where text is printed; results are still written
 }
 

@@ -7,7 +7,7 @@ namespace msprobe {
 
 /// Takes over SIGINT, SIGTERM and SIGHUP for the process (the command does, the Python module does not). The second one
 /// ends the process at once, without its temporary files. So does SIGBUS, with one line of text: a file that was mapped
-/// has become shorter. SIGPIPE is ignored.
+/// has become shorter. SIGPIPE and SIGXFSZ are ignored.
 void InstallInterruptHandler();
 bool InterruptRequested();
 /// For tests: as if Ctrl-C had been pressed, or not.

@@ -10,6 +10,7 @@
 #include <span>
 #include <tuple>
 
+#include "bindings/bind_regions.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
 #include "bindings/mindspore/primitives.h"
@@ -31,12 +32,16 @@
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
 #include "bindings/tasks.h"
+#include "bindings/torch/gradient_paths.h"
 #include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/module_call.h"
+#include "bindings/torch/module_params.h"
 #include "bindings/torch/modules.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_framework.h"
 #include "bindings/torch/unwritten.h"
+#include "bindings/torch/work_hooks.h"
 #include "capture/format.h"
 #include "json/writer.h"
 #include "ops/collective.h"
@@ -158,10 +163,14 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
                 : role == "count" ? ApiRole::kCount
                 : role == "write" ? ApiRole::kWrite
                                   : ApiRole::kWatch;
-    if (role == "wait") spec.watch = AfterWait, spec.stays = AnyOpenWork;
+    (void)SetWorkRole(role, &spec);
     if (role == "allocate") spec.watch = AfterAllocation;
-    if (role == "set_eval_frame") spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame;
+    if (role == "set_eval_frame") {
+      spec.before = BeforeSetEvalFrame, spec.watch = AfterSetEvalFrame, spec.stays = RegionsAreWatched;
+    }
     if (role == "new_graph") spec.watch = [](const CallArgs&, PyObject*) { ReadLaterAgain(); };
+    if (role == "begin_pass") spec.before = BeginPass, spec.watch = [](const CallArgs&, PyObject*) {};
+    if (role == "register_hook") spec.watch = AfterRegisterHook;
     if (role == "backward") {
       spec.before = [](const CallArgs&) { BeginBackward(); };
       spec.watch = [](const CallArgs&, PyObject*) { ReadAfterBackward(); };
@@ -281,6 +290,9 @@ nb::dict TakeSummary() {
   return out;
 }
 
+void AddParameterOwnerFrom(nb::handle module, nb::str base) {
+  if (!AddParameterOwner(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
+}
 void AddModuleFrom(nb::handle module, nb::str base) {
   if (!AddModule(module.ptr(), Utf8(base).c_str())) throw nb::python_error();
 }
@@ -348,6 +360,15 @@ void BindSettings(nb::module_& m) {
   m.def(
       "remove_api", [](nb::handle owner, nb::str attr) { return RemoveApi(owner.ptr(), attr.ptr()); }, nb::arg("owner"),
       nb::arg("attr"), "Ends the last add_api() of this attribute; False: there is none.");
+  m.def("add_parameter_owner", &AddParameterOwnerFrom, nb::arg("module"), nb::arg("base"),
+        "Records the gradients of a module's own parameters, and none of its calls.");
+  m.def(
+      "watch_works",
+      [](nb::handle type) {
+        watch_work_type = WatchWorkType;
+        WatchWorkType(reinterpret_cast<PyTypeObject*>(type.ptr()));
+      },
+      nb::arg("type"), "Follows who waits for works of this class and, from then on, of those below it.");
   m.def("add_module", &AddModuleFrom, nb::arg("module"), nb::arg("base"),
         "Hooks a module whose entries are named base, as Module.fc.Linear.");
   m.def("add_cell", &AddCellFrom, nb::arg("cell"), nb::arg("base"), "The same for a Cell, as Cell.fc.Dense.");
@@ -364,12 +385,9 @@ void BindSettings(nb::module_& m) {
   m.def("remove_apis", &RemoveApis, "Takes the hooks of functions away; stop() does it.");
   m.def("install_modules", &InstallModuleHooks, "Puts the hooks of modules in place; start() does it.");
   m.def("remove_modules", &RemoveModuleHooks, "Takes the hooks of modules away; stop() does it.");
-  m.def("hide_from_compiler", &HideFromCompiler, nb::arg("hide"),
-        "While a compiler traces, it finds functions and modules as they are without hooks.");
   m.def(
-      "set_region_callbacks", [](nb::handle enter, nb::handle pause) { SetRegionCallbacks(enter.ptr(), pause.ptr()); },
-      nb::arg("enter"), nb::arg("pause"),
-      "Functions of regions.py: callback -> name of the region or None; () -> is it the compiler's.");
+      "set_used_later", [](nb::handle function) { SetUsedLater(function.ptr()); }, nb::arg("function"),
+      "The function of later_use.py: tensor -> may code that runs use it after the call of a module that is made now?");
 }
 
 void BindSteps(nb::module_& m) {
@@ -450,7 +468,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The recorder behind PrecisionDebugger.";
   m.attr("__version__") = MSPROBE_VERSION;
   if (!InitHookType()) throw nb::python_error();
-  m.attr("ModuleHook") = nb::borrow(HookType());  // a model saved while it is recorded names it
+  m.attr("ModuleHook") = nb::borrow(HookType());  // models that were saved with such hooks name it
   BindSettings(m);
   BindSteps(m);
   BindFiles(m);
@@ -459,6 +477,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
   BindSeriesJudge(m);
+  BindRegions(m);
   BindModuleTaps(m);
   BindParameterReader(m);
   BindStepVisits(m);

@@ -100,7 +100,8 @@ class Formatter {
   // Only where there is something to say: healthy dumps stay as they are, and readers that know no such keys pass over
   // them.
   void Findings(const TensorRecord& t) {
-    if (t.unwritten) out_->Key("unwritten"), out_->Bool(true);
+    if (t.unwritten == Unwritten::kWhole) out_->Key("unwritten"), out_->Bool(true);
+    if (t.unwritten == Unwritten::kPart) out_->Key("partly_unwritten"), out_->Bool(true);
     if (!t.has_stats || t.xor_only) return;
     if (t.stats.nan_count > 0) out_->Key("nan_count"), out_->Int(t.stats.nan_count);
     if (t.stats.inf_count > 0) out_->Key("inf_count"), out_->Int(t.stats.inf_count);

@@ -15,6 +15,9 @@
 
 namespace msprobe {
 
+/// How much of a tensor is memory that nobody has written since it was allocated.
+enum class Unwritten : uint8_t { kNone, kPart, kWhole };
+
 /// A tensor's line in dump.json.
 struct TensorRecord {
   DType dtype = DType::kUnknown;
@@ -22,8 +25,8 @@ struct TensorRecord {
   bool requires_grad = false;
   bool has_stats = false;  // false: the four statistics are null
   bool has_crc = false;
-  bool unwritten = false;  // memory that nobody has written since it was allocated
-  bool xor_only = false;   // summary_mode xor: the digest is all there is
+  Unwritten unwritten = Unwritten::kNone;
+  bool xor_only = false;  // summary_mode xor: the digest is all there is
   uint32_t crc = 0;
   uint32_t dims = 0;  // first of its dims in Record::dims
   int32_t slot = -1;  // of a value that comes later from a device; the record waits for it
@@ -83,11 +86,13 @@ struct Record : RecordNodes {
   void SetFile(TensorRecord* tensor, std::string_view file);
   /// Members that follow those every tensor has: JSON text of an object without its braces.
   void Extra(TensorRecord* tensor, std::string_view members);
-  /// Behind what is here already the nodes of `other`.
-  void Append(const Record& other);
+  /// Behind what is here already the nodes of `other`, from this one on.
+  void Append(const Record& other, size_t from = 0);
   /// Position to which Rewind() returns when a value turns out to be unreadable half way.
   size_t Mark() const { return nodes.size(); }
   void Rewind(size_t mark) { nodes.resize(mark); }
+  /// Whether each key has its value, and each list and object its end: not where memory was refused within a value.
+  bool IsWhole() const;
 
  private:
   RecordNode& Push(RecordNodeType type);

@@ -57,5 +57,39 @@ TEST(Record, TensorsAreNamedAsTheFrameworkDoes) {
   EXPECT_NE(other.find(R"("dtype": "float32")"), std::string::npos);
 }
 
+TEST(Record, IsWholeOnlyWithEachValueAndEachEnd) {
+  Record record;
+  const auto whole = [&](bool before, auto change, bool after) {
+    EXPECT_EQ(record.IsWhole(), before);
+    change();
+    EXPECT_EQ(record.IsWhole(), after);
+  };
+  whole(
+      true, [&] { Fill(&record, "input_args", 1); }, true);
+  whole(
+      true, [&] { record.KeyLiteral("output"); }, false);
+  whole(
+      false, [&] { record.BeginList(); }, false);
+  whole(
+      false, [&] { record.BeginDict(); }, false);
+  const size_t inside = record.Mark();
+  whole(
+      false, [&] { record.EndDict(), record.EndList(); }, true);
+  record.Rewind(inside);
+  whole(
+      false, [&] { record.EndList(), record.EndDict(); }, false);
+  record.Rewind(inside);
+  whole(
+      false, [&] { record.Int(1), record.EndDict(), record.EndList(); }, false);  // a value without its key
+  record.Rewind(inside);
+  whole(
+      false, [&] { record.Key("a"), record.Key("b"), record.Int(1), record.EndDict(), record.EndList(); }, false);
+  record.Rewind(inside);
+  whole(
+      false, [&] { record.Key("a"), record.Typed("t", "v"), record.EndDict(), record.EndList(); }, true);
+  record.nodes.erase(record.nodes.end() - 3);  // the text of the typed value
+  EXPECT_FALSE(record.IsWhole());
+}
+
 }  // namespace
 }  // namespace msprobe

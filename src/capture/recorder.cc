@@ -27,17 +27,6 @@ size_t MemoryOf(const Record& r) {
          r.dims.capacity() * sizeof(int64_t) + r.text.capacity();
 }
 
-/// Whether each list and each object that begins in the record ends there.
-bool IsWhole(const Record& r) {
-  int depth = 0;
-  for (const RecordNode& node : r.nodes) {
-    depth += node.type == RecordNodeType::kListBegin || node.type == RecordNodeType::kDictBegin;
-    depth -= node.type == RecordNodeType::kListEnd || node.type == RecordNodeType::kDictEnd;
-  }
-  return depth == 0 && (r.nodes.empty() || (r.nodes.back().type != RecordNodeType::kKey &&
-                                            r.nodes.back().type != RecordNodeType::kKeyLiteral));
-}
-
 Status NoMemory(const std::string& dir) noexcept {
   try {
     return InternalError(dir + " could not be written (not enough memory): the ops since the last flush are lost");
@@ -163,7 +152,7 @@ void Recorder::Commit(Record* record) {
   auto held = lock();
   RemoveOpen(record);
   ++committed_;
-  if (memory_ran_out_ && !IsWhole(*record)) {
+  if (!record->IsWhole()) {
     if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));
     held.unlock();
     Recycle(record);
@@ -390,7 +379,7 @@ void Recorder::TakeUnfinished(std::vector<HeldValue>* undecided) {
     record->held.clear();
     const bool wanted = record->queued || record->keep_unfinished;
     committed_ += wanted;
-    if (wanted && IsWhole(*record)) {
+    if (wanted && record->IsWhole()) {
       if (Order(record)) ++ready_;
     } else {
       if (record->queued) order_.erase(std::find(order_.begin(), order_.end(), record));

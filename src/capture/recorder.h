@@ -86,8 +86,6 @@ class Recorder {
   /// Which records save their tensors.
   void set_save_policy(SavePolicy policy) { save_policy_ = std::move(policy); }
   const SavePolicy& save_policy() const { return save_policy_; }
-  /// Somebody ran out of memory while filling a record: from now on those that are not whole are dropped.
-  void SetMemoryRanOut() noexcept { memory_ran_out_ = true; }
 
   /// For tests: as if no thread could be started.
   void set_no_thread() { no_thread_ = true; }
@@ -147,7 +145,6 @@ class Recorder {
   StepSummary summary_;
   OutputGate gate_;
   bool no_thread_ = false;
-  std::atomic<bool> memory_ran_out_{false};
 
   std::mutex queue_mutex_;
   std::condition_variable queue_changed_, idle_;

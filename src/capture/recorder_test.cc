@@ -235,7 +235,6 @@ TEST_F(RecorderTest, WhatMemoryEndedHalfWayIsDropped) {
     if (reserved) recorder.Reserve(half);
     half->KeyLiteral("input_args");
     half->BeginList();
-    recorder.SetMemoryRanOut();
     recorder.Commit(half);
   }
   Record* open = recorder.Acquire(Name("Tensor.half", 2));

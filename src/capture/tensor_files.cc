@@ -144,16 +144,20 @@ void TensorFiles::Recycle(std::unique_ptr<TensorCopy> copy) {
   free_bytes_ += capacity;
 }
 
-// Under the lock.
-void TensorFiles::Remember(Content content, const std::string& file) {
-  if (!known_.try_emplace(content, file).second) return;
+// Under the lock. Without memory the content is not known: it is then written once more, in place of a link.
+void TensorFiles::Remember(Content content, const std::string& file) noexcept {
+  try {
+    if (!known_.try_emplace(content, file).second) return;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
   try {
     sources_.emplace(file, content);
-    known_order_.push_back(content);
+    known_order_.push_back(std::move(content));
   } catch (const std::bad_alloc&) {
     sources_.erase(file);
     known_.erase(content);
-    throw;
+    return;
   }
   if (known_order_.size() <= options_.known_contents) return;
   if (const auto oldest = known_.find(known_order_.front()); oldest != known_.end()) {

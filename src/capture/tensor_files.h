@@ -105,7 +105,7 @@ class TensorFiles {
   std::unique_ptr<TensorCopy> TakeCopy(const TensorView& tensor, size_t bytes);
   void Recycle(std::unique_ptr<TensorCopy> copy);
   bool TakeOfLimit(uint64_t bytes);
-  void Remember(Content content, const std::string& file);
+  void Remember(Content content, const std::string& file) noexcept;
   bool Forget(const std::string& file);
   void Enqueue(Job job);
   bool SaveHere(Content content, const std::string& file, const TensorView& tensor, bool again);

@@ -14,6 +14,7 @@
 
 #include "base/interrupt.h"
 #include "base/parallel.h"
+#include "base/temp_names.h"
 #include "base/text.h"
 #include "cli/earlier_commands.h"
 #include "cli/lab/lab_commands.h"
@@ -208,6 +209,7 @@ int RunCommand(std::vector<std::string> args) {
   if (!becomes_program) {  // which has its streams and signals as the caller set them
     OpenStandardStreams();
     InstallInterruptHandler();
+    TidyOutputDirectories();
   }
   try {
     app.parse(reversed);

@@ -279,7 +279,7 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
     for (const std::string& warning : pair.warnings) PrintWarning(warning);
   }
   context.json ? PrintJson(SummaryJson(report) + "\n") : PrintForPeople(SummaryText(report));
-  if (report.failures.empty()) return OkStatus();
+  if (report.failures.empty()) return report.story.whole() ? OkStatus() : NotWhole();
   const auto& [label, status] = report.failures.front();
   return {status.code(),
           fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),

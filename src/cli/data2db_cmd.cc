@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/language.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "dump/links.h"
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -57,6 +59,7 @@ struct Found {
 StatusOr<Found> Look(const Data2DbArgs& args) {
   Found found;
   if (args.format != "monitor") {
+    MSP_RETURN_IF_ERROR(CheckDumpLinks(args.data));
     auto dump = ResolveDumpPath(args.data);
     if (dump.ok()) {
       found.dump = *std::move(dump);
@@ -87,6 +90,8 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
       out.Member("min_step", report.min_step);
       out.Member("max_step", report.max_step);
       out.Member("warnings", report.warnings);
+      out.Key("not_whole"), WriteGaps(&out, report.gaps);
+      out.Member("left_out", report.left_out);
       out.EndObject();
     });
     out.EndObject();
@@ -94,6 +99,11 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
     return;
   }
   for (const TrendReport& report : reports) {
+    const std::string gaps = GapText(report.gaps, LocaleLanguage());
+    if (!gaps.empty()) PrintForPeople(gaps + "\n");
+    if (report.left_out > 0) {
+      PrintForPeople(fmt::format("{} parts of the data could not be read: the warnings name them\n", report.left_out));
+    }
     PrintForPeople(fmt::format("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows,
                                report.targets, report.min_step, report.max_step, report.max_rank,
                                OneLine(report.path)));
@@ -101,6 +111,7 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
 }
 
 Status RunData2Db(const Data2DbArgs& args, bool json) {
+  if (IsBrokenLink(args.data)) return Missing(args.data, "");
   if (!IsDirectory(args.data)) {
     return BadInput(fmt::format("{} is not a directory: give the directory with the data as --data", args.data));
   }
@@ -125,7 +136,9 @@ Status RunData2Db(const Data2DbArgs& args, bool json) {
     for (const std::string& warning : report.warnings) PrintWarning(warning);
   }
   Print(reports, json);
-  return OkStatus();
+  const bool whole = std::ranges::all_of(
+      reports, [](const TrendReport& report) { return report.gaps.empty() && report.left_out == 0; });
+  return whole ? OkStatus() : NotWhole();
 }
 
 }  // namespace

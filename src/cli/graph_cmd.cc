@@ -210,6 +210,7 @@ Status RunGraph(GraphArguments* args, bool json) {
     return PrintLayerTemplates(args->print_template, json);
   }
   ProgressPrinter printer(args->progress_log);
+  bool written = false;  // what lacks is said in the graph itself
   const auto run = [&]() -> Status {
     MSP_RETURN_IF_ERROR(ReadArguments(args));
     GraphSettings& options = args->options;
@@ -246,10 +247,11 @@ Status RunGraph(GraphArguments* args, bool json) {
     const std::string text = json ? GraphSummaryJson(summary, compare, options.overflow_check, structures.json)
                                   : GraphSummaryText(summary, compare, options.overflow_check) + structures.text;
     json ? PrintJson(text) : PrintForPeople(text);
+    written = summary.damaged.empty();
     return GraphSummaryStatus(summary);
   };
   Status status = run();
-  if (!status.ok() && args->progress_log) PrintProgressLine(printer.shown(), false, status.message());
+  if (!status.ok() && !written && args->progress_log) PrintProgressLine(printer.shown(), false, status.message());
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/tree/graph_plan.h"
 #include "json/writer.h"
+#include "match/implementations.h"
 #include "match/mapping.h"
 #include "report/structure_compare.h"
 
@@ -54,8 +55,9 @@ class StructureList {
     if (!target.ok() || !golden.ok()) return OkStatus();
     const bool wanted = options_.always || !options_.suggest_mapping.empty();
     if (!wanted && (target->task() != "structure" || golden->task() != "structure")) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(const Structure target_structure, Structure::Read(*target));
-    MSP_ASSIGN_OR_RETURN(const Structure golden_structure, Structure::Read(*golden));
+    const Vocabulary names = VocabularyOf(*target, *golden, mapping_.layer);
+    MSP_ASSIGN_OR_RETURN(const Structure target_structure, Structure::Read(*target, names));
+    MSP_ASSIGN_OR_RETURN(const Structure golden_structure, Structure::Read(*golden, names));
     StructureSummary summary;
     summary.diff = DiffStructures(target_structure, golden_structure, mapping_.layers);
     if (!options_.suggest_mapping.empty()) {

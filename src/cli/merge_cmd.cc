@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/language.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/merge_result.h"
@@ -21,6 +22,8 @@ std::string Json(const MergeReport& report) {
   json.Member("rows", report.rows);
   json.Member("metrics", report.metrics);
   json.Member("warnings", report.warnings);
+  json.Key("not_whole"), WriteGaps(&json, report.gaps);
+  json.Member("rows_without_tensor", report.unread);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -28,11 +31,17 @@ std::string Json(const MergeReport& report) {
 Status Run(const MergeSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const MergeReport report, MergeResults(settings));
   for (const std::string& warning : report.warnings) PrintWarning(warning);
+  if (!as_json) {
+    if (const std::string gaps = GapText(report.gaps, LocaleLanguage()); !gaps.empty()) PrintForPeople(gaps + "\n");
+    if (report.unread > 0) {
+      PrintForPeople(fmt::format("{} rows had no tensor when the ranks were compared\n", report.unread));
+    }
+  }
   const std::string text = as_json ? Json(report)
                                    : fmt::format("{} rows of {} ranks, {} metrics\n  result: {}\n", report.rows,
                                                  report.ranks.size(), report.metrics.size(), OneLine(report.path));
   as_json ? PrintJson(text) : PrintForPeople(text);
-  return OkStatus();
+  return report.whole() ? OkStatus() : NotWhole();
 }
 
 }  // namespace

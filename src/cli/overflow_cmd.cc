@@ -24,7 +24,7 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   const std::string text = context.json ? OverflowJson(report, StoryJson(story), file)
                                         : OverflowText(report, StoryText(story, LocaleLanguage()), file);
   context.json ? PrintJson(text) : PrintForPeople(text);
-  if (!args.exit_code || report.first.empty()) return OkStatus();
+  if (!args.exit_code || report.first.empty()) return story.whole() ? OkStatus() : NotWhole();
   const OverflowOp& op = report.first[0].ops[0];
   return {Code::kFindings, "NaN or infinities begin at " + op.name + " on rank " + std::to_string(op.rank)};
 }

@@ -165,7 +165,7 @@ Status AddFile(const std::string& path, Configuration* out) {
     for (ConfigSource& source : sources) out->sources.push_back(std::move(source));
     return OkStatus();
   }
-  if (!PathExists(path)) return BadInput(path + " does not exist: check the path");
+  if (!PathExists(path)) return Missing(path, "check the path");
   return BadInput(path + " has no known ending: give a script (.sh), .yaml, .json, or a log (.log, .txt, .out)");
 }
 

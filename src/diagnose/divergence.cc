@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -96,7 +97,7 @@ class Finder {
       root.rank = r;
       root.difference = &d.Answer();
       if (root.difference->kind == Kind::kGrows) root.grade = 1;
-      if (root.difference->kind == Kind::kNone) {
+      if (root.difference->kind == Kind::kNone && !d.implementations) {
         root.difference = &d.dtype;
         root.grade = 2;
       }
@@ -111,9 +112,20 @@ class Finder {
       }
       (from_others ? inherited : roots_).push_back(root);
     }
+    std::erase_if(roots_, [&](const Root& r) { return FollowsParameter(r); });
     if (roots_.empty()) roots_.swap(inherited);  // each points to the other: the earliest is the best answer
     std::stable_sort(roots_.begin(), roots_.end(), [](const Root& a, const Root& b) {
       return std::tuple(a.grade, a.time, a.rank) < std::tuple(b.grade, b.time, b.rank);
+    });
+  }
+
+  /// Whether another rank has another parameter in the same call of a module: its ranks add up what they make of it by
+  /// a communication that a dump of modules does not have.
+  bool FollowsParameter(const Root& r) const {
+    if (r.difference->kind != Kind::kOp || !IsModuleName(r.difference->name)) return false;
+    return std::ranges::any_of(roots_, [&](const Root& other) {
+      return other.rank != r.rank && other.difference->kind == Kind::kParameter &&
+             other.difference->name == r.difference->name;
     });
   }
 

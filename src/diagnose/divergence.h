@@ -13,6 +13,7 @@
 #include "diagnose/anatomy/evidence.h"
 #include "diagnose/communication.h"
 #include "diagnose/replay_result.h"
+#include "dump/gaps.h"
 
 namespace msprobe {
 
@@ -46,6 +47,10 @@ struct RankFindings {
   std::vector<BegunOp> begun;
   std::vector<InfectedGroup> infected;
   uint64_t target_only = 0, golden_only = 0;       // ops without a partner
+  std::vector<RecordingGap> gaps;                  // of both sides
+  uint64_t unseen = 0;                             // ops that a side that is not whole may have had
+  uint64_t unread = 0;                             // rows whose tensors could not be read
+  std::string first_unread;                        // and what is wrong with the first
   std::shared_ptr<const OriginEvidence> evidence;  // of how the answer is wrong; null where nothing can be said
 };
 

@@ -144,6 +144,22 @@ TEST_F(DivergenceTest, TheSameFaultOnAllRanksIsOne) {
   EXPECT_EQ(d.creator.difference.name, "F.b.0.forward");
 }
 
+TEST_F(DivergenceTest, ADumpOfModulesLeadsWithTheRankWhoseParameterDiffers) {
+  // Both ranks add up what they make of their part of the weight, by a call that only the level with functions records.
+  const std::string name = "Module.fc.RowParallelLinear.forward.0";
+  const auto call = [&](double weight, double out) {
+    const std::string op = OpOfValues(name, 1, out);
+    return op.substr(0, op.size() - 1) + R"(, "parameters": {"weight": )" + TensorOf(weight) + "}}";
+  };
+  Rank(0, {call(3, 4.5)}, {call(3, 4)});
+  Rank(1, {call(5.5, 4.5)}, {call(5, 4)});
+  const Divergence d = Find();
+  ASSERT_TRUE(d.found);
+  EXPECT_EQ(d.creator.ranks, (std::vector<int>{1}));
+  EXPECT_EQ(d.creator.difference.kind, Kind::kParameter);
+  EXPECT_TRUE(d.others.empty());
+}
+
 TEST_F(DivergenceTest, IndependentFaultsAreToldApart) {
   Rank(0, {OpOfValues("F.a.0.forward", 1, 7), OpOfValues("F.b.0.forward", 7, 3)},
        {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 3)});

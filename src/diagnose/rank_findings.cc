@@ -100,7 +100,10 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   RankFindings out;
   out.rank = files.rank;
   out.files = files;
-  for (const uint32_t golden : pair.plan.golden_of) out.target_only += golden == kNoOp;
+  for (size_t i = 0; i < pair.plan.golden_of.size(); ++i)
+    out.target_only += pair.plan.golden_of[i] == kNoOp && !pair.plan.NotSeen(i);
+  out.gaps = pair.gaps;
+  out.unseen = pair.plan.target_unseen + pair.plan.golden_unseen;
   out.golden_only = pair.plan.golden_only.size();
   MSP_ASSIGN_OR_RETURN(out.calls, ReadCalls(files.rank, *pair.target));
   MSP_RETURN_IF_ERROR(JudgeCalls(pair, out.calls, &distances));

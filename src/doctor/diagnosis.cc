@@ -146,6 +146,7 @@ void JudgeAgreement(const DoctorEvidence& evidence, Diagnosis* out) {
       out->step = ResultOf(*out, *unsure).step;
     }
   }
+  if (!evidence.dumps.whole) out->outcome = Diagnosis::Outcome::kUndecided;  // the part that was seen agrees
   for (const ConfigDifference& d : evidence.config.differences) {
     if (!unsure || !d.fails || !Explains(d, *unsure, false)) continue;
     // Small as it is, what is seen is what this changes.

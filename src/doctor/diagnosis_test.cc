@@ -87,6 +87,15 @@ TEST(Diagnosis, WhatModulesGiveWithTheInputsOfTheReferenceDecidesWhereDifference
   EXPECT_NE(evidence.back().en.find("only the inputs of these modules differ"), std::string::npos);
 }
 
+TEST(Diagnosis, OfACutStepAStageBeforeTheOriginHasNoStepsThatAgree) {
+  DoctorEvidence cut = Growing(GraftEvidence::Outcome::kNone);
+  cut.dumps.whole = false;
+  const Diagnosis early = Diagnose(cut);
+  const auto& evidence = early.results[static_cast<size_t>(StageId::kWeights)].evidence;
+  ASSERT_FALSE(evidence.empty());
+  EXPECT_EQ(evidence.back().en, "dumps: no difference here beyond rounding, up to the first op that differs");
+}
+
 TEST(Diagnosis, AnOpThatIsNamedStaysTheCauseWhereNoTermExplainsTheUpdate) {
   DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kNone);
   evidence.dumps.origin->stage = StageId::kOptimizer;

@@ -37,7 +37,18 @@ std::string TitleOf(const DoctorStage& stage, Language language) {
   return std::string(language == Language::kChinese ? stage.zh : stage.en);
 }
 
-BothWords HeadlineOf(const DoctorReport& report) {
+/// What of the recordings was not there to be seen: it comes before all that is concluded.
+std::string NotWholeText(const DumpEvidence& dumps, Language language) {
+  std::string out = GapText(dumps.gaps, language);
+  const bool chinese = language == Language::kChinese;
+  if (dumps.unread > 0) {
+    if (!out.empty()) out += chinese ? "；" : "; ";
+    out += fmt::format(fmt::runtime(chinese ? "{} 行没有 tensor" : "{} rows had no tensor"), dumps.unread);
+  }
+  return out.empty() ? out : out + (chinese ? "。" : ". ");
+}
+
+BothWords AnswerOf(const DoctorReport& report) {
   const Diagnosis& d = report.diagnosis;
   const std::string en = d.stage ? TitleOf(StageOfId(*d.stage), Language::kEnglish) : "";
   const std::string zh = d.stage ? TitleOf(StageOfId(*d.stage), Language::kChinese) : "";
@@ -48,6 +59,9 @@ BothWords HeadlineOf(const DoctorReport& report) {
       return Both("The runs differ by no more than rounding explains, in all that was seen.",
                   "在看到的范围内，两次运行的差异均可由舍入解释。");
     case Diagnosis::Outcome::kUndecided:
+      if (!d.stage && !report.evidence.dumps.whole) {
+        return Both("Not decided: not all of the recordings could be seen.", "尚不能判断：未能看到全部采集数据。");
+      }
       return d.stage ? BothWords{"Not decided: from stage \"" + en + "\" on, rounding or a cause may be at work.",
                                  "尚不能判断：从“" + zh + "”阶段起，可能是舍入，也可能另有原因。"}
                      : Both("Not decided: what was given does not show what the runs did.",
@@ -65,6 +79,12 @@ BothWords HeadlineOf(const DoctorReport& report) {
     step_zh = "（" + step_zh + "）";
   }
   return {"The runs part at stage \"" + en + "\"" + step + ".", "两次运行在“" + zh + "”阶段" + step_zh + "分叉。"};
+}
+
+BothWords HeadlineOf(const DoctorReport& report) {
+  const BothWords answer = AnswerOf(report);
+  const DumpEvidence& dumps = report.evidence.dumps;
+  return {NotWholeText(dumps, Language::kEnglish) + answer.en, NotWholeText(dumps, Language::kChinese) + answer.zh};
 }
 
 std::string FilesLine(const RunFiles& run, Language language) {
@@ -262,6 +282,9 @@ std::string DoctorJson(const DoctorReport& report) {
   d.step >= 0 ? json.Int(d.step + 1) : json.Null();
   json.Member("cause", d.cause);
   json.Member("exact", d.exact);
+  json.Member("whole", report.evidence.dumps.whole);
+  json.Key("not_whole"), WriteGaps(&json, report.evidence.dumps.gaps);
+  json.Member("rows_without_tensor", report.evidence.dumps.unread);
   WriteWords(&json, "headline", HeadlineOf(report));
   WriteWords(&json, "cause_text", d.cause_text);
   WriteWords(&json, "fix", d.fix);

@@ -126,17 +126,44 @@ std::string FrameworkOf(const std::string& step) {
   return dump.ok() ? std::string(dump->framework()) : std::string();
 }
 
+/// Recordings of a run that are not whole and that no comparison opened.
+void AddUnopened(const RunFiles& run, DumpSide side, std::vector<RecordingGap>* gaps) {
+  std::set<std::string> known;
+  for (const RecordingGap& gap : *gaps) known.insert(gap.path);
+  for (const RunDump& dump : run.dumps) {
+    for (const int step : dump.steps) {
+      const auto path = ResolveDumpPath(StepDirectory({dump}, step));
+      if (!path.ok()) continue;
+      for (const StepDir& directory : path->steps) {
+        for (const RankDir& rank : directory.ranks) {
+          if (known.insert(JoinPath(rank.path, "dump.json")).second) NoteUnopenedGap(side, rank.path, gaps);
+        }
+      }
+    }
+  }
+}
+
 /// Step by step, up to the first that differs.
 class DumpComparison {
  public:
   DumpComparison(const RunFiles& a, const RunFiles& b, const std::string& output)
-      : steps_(PairSteps(a, b)), output_(output) {}
+      : a_(a), b_(b), steps_(PairSteps(a, b)), output_(output) {}
 
   StatusOr<DumpEvidence> Run() {
+    MSP_ASSIGN_OR_RETURN(DumpEvidence out, RunSteps());
+    AddUnopened(a_, DumpSide::kA, &out.gaps);
+    AddUnopened(b_, DumpSide::kB, &out.gaps);
+    out.whole = out.whole && out.gaps.empty();
+    return out;
+  }
+
+ private:
+  StatusOr<DumpEvidence> RunSteps() {
     out_.bit_equal = !steps_.empty();
     for (size_t i = 0; i < steps_.size(); ++i) {
       MSP_RETURN_IF_ERROR(Compare(steps_[i]));
       if (!compared_) continue;
+      if (out_.story.outcome == Story::Outcome::kUnknown && !out_.story.whole()) continue;
       if (out_.story.outcome == Story::Outcome::kUnknown) {
         out_.unknown = true;
         out_.unknown_step = steps_[i].step;
@@ -150,7 +177,6 @@ class DumpComparison {
     return std::move(out_);
   }
 
- private:
   /// What an update begins, until the next step says whether it changed a weight: code of two optimizers may differ
   /// and do the same.
   struct Suspect {
@@ -169,6 +195,7 @@ class DumpComparison {
     const auto report = RunCompare(settings);
     compared_ = report.ok();
     if (!compared_) {
+      out_.whole = false;
       if (report.status().code() != Code::kBadInput) return report.status();
       out_.notes.push_back(report.status().message());
       return OkStatus();
@@ -180,6 +207,12 @@ class DumpComparison {
     out_.tensors = HoldsTensors(pair.a) && HoldsTensors(pair.b);
     out_.story = report->story;
     out_.html = report->html;
+    out_.whole = out_.whole && out_.story.whole();
+    out_.unread += out_.story.unread;
+    for (RecordingGap gap : out_.story.gaps) {
+      gap.side = gap.side == DumpSide::kGolden ? DumpSide::kA : DumpSide::kB;
+      out_.gaps.push_back(std::move(gap));
+    }
     out_.bit_equal = out_.bit_equal && out_.story.outcome == Story::Outcome::kEqual;
     return OkStatus();
   }
@@ -211,6 +244,7 @@ class DumpComparison {
     return true;
   }
 
+  const RunFiles &a_, &b_;
   std::vector<StepPair> steps_;
   std::string output_;
   DumpEvidence out_;

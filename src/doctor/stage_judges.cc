@@ -130,7 +130,13 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
   if (!DumpsPass(dumps, stage)) return false;
   RaiseVerdict(StageVerdict::kPass, out);
   std::string list;
-  for (const int step : dumps.steps) list += (list.empty() ? "" : ", ") + std::to_string(std::max(step, 0) + 1);
+  for (const int step : dumps.whole ? dumps.steps : dumps.clean)
+    list += (list.empty() ? "" : ", ") + std::to_string(std::max(step, 0) + 1);
+  if (list.empty()) {  // the first step parts, behind this stage
+    out->evidence.push_back(Both("dumps: no difference here beyond rounding, up to the first op that differs",
+                                 "dump：首个有差异的算子之前仅有舍入差异"));
+    return true;
+  }
   out->evidence.push_back(
       dumps.bit_equal
           ? Both("dumps: no difference here, bit for bit (steps {})", "dump：此处逐位一致（第 {} 步）", list)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "dump/links.h"
 #include "dump/reader.h"
 
 namespace msprobe {
@@ -107,7 +108,7 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
   DumpPath out;
   out.path = path;
   if (path.empty()) return BadInput("the path of a dump is empty: give a dump.json or a dump directory");
-  if (!PathExists(path)) return BadInput(path + " does not exist: give a dump.json or a dump directory");
+  if (!PathExists(path)) return Missing(path, "give a dump.json or a dump directory");
   if (IsRegularFile(path)) return out;
   if (!IsDirectory(path))
     return BadInput(path + " is neither a file nor a directory: give a dump.json or a dump directory");
@@ -120,6 +121,7 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
     out.steps.push_back({parent, step, StepNumber(step).value_or(0), {{path, name, RankNumber(name)}}});
     return out;
   }
+  MSP_RETURN_IF_ERROR(CheckDumpLinks(path));
   if (std::vector<RankDir> ranks = RanksOf(path, names); !ranks.empty()) {
     const std::string name = NameOf(path);
     out.kind = PathKind::kStep;

@@ -209,6 +209,7 @@ StatusOr<DumpFile> DumpFile::Open(const std::string& path) {
   }
   DumpFile dump(std::move(file));
   MSP_RETURN_IF_ERROR(DumpIndexer(&dump).Run());
+  dump.wholeness_ = WholenessOf(std::string(DirName(path)), dump.ops().size(), !dump.truncated().empty());
   return dump;
 }
 

@@ -16,6 +16,7 @@
 #include "base/big_array.h"
 #include "base/file.h"
 #include "dump/name_list.h"
+#include "dump/wholeness.h"
 #include "json/value.h"
 
 namespace msprobe {
@@ -101,6 +102,8 @@ class DumpFile {
   std::optional<size_t> FindOp(std::string_view name) const;
   /// A sentence for the user when the end of the file is missing: byte and number of ops recovered; else empty.
   const std::string& truncated() const { return truncated_; }
+  /// Whether it holds all that its run did.
+  const Wholeness& wholeness() const { return wholeness_; }
   /// Parses one op into `doc` (reused between calls by the same thread).
   Status ParseOp(size_t index, JsonDoc* doc) const;
   /// Whether tensors of the dump carry an "md5" field (CRC-32 or xor); looks at ops until it knows.
@@ -116,6 +119,7 @@ class DumpFile {
   MappedFile file_;
   std::shared_ptr<SharedParents> parents_;
   std::string task_, level_, framework_, dump_data_dir_, truncated_;
+  Wholeness wholeness_;
   friend class DumpIndexer;
   OpList ops_;
 };

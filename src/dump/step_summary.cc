@@ -1,7 +1,6 @@
 #include "dump/step_summary.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/process_gone.h"
 #include "json/parser.h"
 #include "json/writer.h"
 
@@ -32,29 +32,8 @@ std::string HostName() {
   return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
 }
 
-/// Field 22 of /proc/PID/stat; the name in field 2 may hold spaces and brackets.
-uint64_t StartOf(int64_t pid) {
-  const int fd = open(("/proc/" + std::to_string(pid) + "/stat").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  std::array<char, 1024> text{};
-  const ssize_t n = read(fd, text.data(), text.size() - 1);
-  close(fd);
-  std::string_view rest(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
-  const size_t name_end = rest.rfind(')');
-  if (name_end == std::string_view::npos) return 0;
-  rest.remove_prefix(name_end + 1);
-  for (int field = 2; field < 22; ++field) {
-    const size_t space = rest.find(' ');
-    if (space == std::string_view::npos) return 0;
-    rest.remove_prefix(space + 1);
-  }
-  uint64_t start = 0;
-  for (const char c : rest) {
-    if (c < '0' || c > '9') break;
-    start = start * 10 + static_cast<uint64_t>(c - '0');
-  }
-  return start;
-}
+/// 0 when it is not known.
+uint64_t StartOf(int64_t pid) { return StatOfProcess(pid).value_or(ProcessStat{}).start; }
 
 void Count(JsonWriter* json, const char* key, uint64_t value) {
   json->Key(key);
@@ -162,7 +141,7 @@ void SetWriter(StepSummary* summary) {
 Writer WriterOf(const StepSummary& summary) {
   if (summary.state != "recording" || summary.pid <= 0 || summary.pid > INT32_MAX) return Writer::kGone;
   if (summary.host != Cut(HostName(), kMostKindText)) return Writer::kElsewhere;
-  if (kill(static_cast<pid_t>(summary.pid), 0) != 0 && errno == ESRCH) return Writer::kGone;
+  if (ProcessGone(summary.pid)) return Writer::kGone;
   // The number may have been given to another process meanwhile.
   const uint64_t start = StartOf(summary.pid);
   return start != 0 && summary.process_start != 0 && start != summary.process_start ? Writer::kGone : Writer::kAlive;

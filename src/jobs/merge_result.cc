@@ -14,6 +14,8 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "jobs/merge_input.h"
+#include "json/parser.h"
+#include "report/divergence_file.h"
 #include "sheet/workbook_check.h"
 #include "sheet/xlsx_library.h"
 
@@ -206,6 +208,18 @@ void NoteMissing(const MergeConfig& config, const std::vector<RankResults>& file
   }
 }
 
+/// What the comparison said of its dumps; nothing where it left no such file (--plain).
+Status NoteWholeness(const std::string& directory, MergeReport* report) {
+  const std::string path = JoinPath(directory, kDivergenceFile);
+  if (!IsRegularFile(path)) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  JsonDoc doc;
+  MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
+  report->gaps = ReadGaps(doc["not_whole"]);
+  if (const JsonValue& unread = doc["rows_without_tensor"]; unread.IsUInt()) report->unread = unread.UInt();
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
@@ -218,6 +232,7 @@ StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
                     "compare_result_rank0_20260101120000.csv or .xlsx",
                     settings.input, files.size()));
   }
+  MSP_RETURN_IF_ERROR(NoteWholeness(settings.input, &report));
   if (files.size() > kMaxRanks) return BadInput(settings.input + " holds more ranks than a sheet has columns");
   MSP_ASSIGN_OR_RETURN(const XlsxLibrary* library, XlsxLibrary::Get());
   SetSpillDirectory(settings.input);  // rows of many ranks may not fit memory

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
+#include "dump/gaps.h"
 
 namespace msprobe {
 
@@ -21,6 +21,9 @@ struct MergeReport {
   std::vector<std::string> metrics;
   uint64_t rows = 0;
   std::vector<std::string> warnings;
+  std::vector<RecordingGap> gaps;  // dumps behind the results that were not whole, as the comparison left it on record
+  uint64_t unread = 0;             // rows whose tensors it could not read
+  bool whole() const { return gaps.empty() && unread == 0; }
 };
 
 StatusOr<MergeReport> MergeResults(const MergeSettings& settings);

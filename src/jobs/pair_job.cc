@@ -6,6 +6,7 @@
 #include "compare/values/custom_metrics.h"
 #include "diagnose/interim_result.h"
 #include "json/writer.h"
+#include "match/implementations.h"
 #include "report/mapping_files.h"
 #include "report/rows/ops_json.h"
 #include "report/rows/unmatched_table.h"
@@ -40,7 +41,7 @@ StatusOr<std::unique_ptr<RowSink>> OpenTable(const CompareSettings& request, con
 
 void NoteUnmatched(const DumpPair& pair, PairReport* report) {
   for (size_t i = 0; i < pair.plan.golden_of.size() && report->target_only.size() < kNamesShown; ++i) {
-    if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i))
+    if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i) && !pair.plan.NotSeen(i))
       report->target_only.emplace_back(pair.target->ops().NameAt(i));
   }
   for (const uint32_t g : pair.plan.golden_only) {
@@ -76,8 +77,10 @@ Status CheckStructureOptions(const CompareSettings& r) {
 }
 
 StatusOr<SuggestedMapping> SuggestFrom(const DumpPair& pair, const Mapping& mapping) {
-  MSP_ASSIGN_OR_RETURN(const Structure target, Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden)));
-  MSP_ASSIGN_OR_RETURN(const Structure golden, Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden)));
+  MSP_ASSIGN_OR_RETURN(const Structure target,
+                       Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden, mapping.layer)));
+  MSP_ASSIGN_OR_RETURN(const Structure golden,
+                       Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden, mapping.layer)));
   return SuggestMapping(target, golden, DiffStructures(target, golden, mapping.layers), mapping.layers);
 }
 
@@ -142,6 +145,11 @@ StatusOr<PairOutcome> PairJob::Run() {
 
 void PairJob::Glance() {
   if (!request_.glance || !work_.pass.speaks || request_.structure || index_ != 0 || IsMapped(request_.mapping)) return;
+  // What is not whole is said first.
+  std::vector<RecordingGap> gaps;
+  for (const std::string& path : {files_.target, files_.golden})
+    NoteUnopenedGap(DumpSide::kOnly, std::string(DirName(path)), &gaps);
+  if (!gaps.empty()) return;
   const std::string line = HeadPreview(files_);
   if (!line.empty()) work_.progress.Preview(index_, line);
 }
@@ -166,9 +174,9 @@ std::string PairJob::ResultPath() const {
 StatusOr<PairOutcome> PairJob::CompareModels() {
   MSP_RETURN_IF_ERROR(CheckStructureOptions(request_));
   MSP_ASSIGN_OR_RETURN(const Structure target,
-                       Structure::Read(*pair_.target, VocabularyOf(*pair_.target, *pair_.golden)));
+                       Structure::Read(*pair_.target, VocabularyOf(*pair_.target, *pair_.golden, work_.mapping.layer)));
   MSP_ASSIGN_OR_RETURN(const Structure golden,
-                       Structure::Read(*pair_.golden, VocabularyOf(*pair_.target, *pair_.golden)));
+                       Structure::Read(*pair_.golden, VocabularyOf(*pair_.target, *pair_.golden, work_.mapping.layer)));
   const std::vector<LayerRule>& layers = work_.mapping.layers;
   MSP_ASSIGN_OR_RETURN(StructureResult result,
                        CompareStructures(pair_, target, golden, layers, ResultPath(), ProgressOf()));
@@ -179,6 +187,7 @@ StatusOr<PairOutcome> PairJob::CompareModels() {
   out.report.files = files_;
   out.report.matching = "place in the model";
   out.report.warnings = pair_.warnings;
+  out.report.gaps = pair_.gaps;
   out.report.paths = std::move(result.paths);
   out.report.counts = result.counts;
   out.report.golden_only_ops = result.golden_only_calls;
@@ -248,6 +257,8 @@ Status PairJob::Find() {
   RankFindings& found = out_.findings.divergence;
   MSP_ASSIGN_OR_RETURN(found, FindOnRank(pair_, files_, std::move(compared_.distances),
                                          ruler_.calibrated.empty() ? nullptr : &ruler_.calibrated));
+  found.unread = compared_.unread;
+  found.first_unread = compared_.first_unread;
   if (replays) {
     out_.replays = ReplayPlan(work_.pass.replays);
     out_.replays.Add(pair_, files_, found.differences, kept);
@@ -275,6 +286,10 @@ void PairJob::NoteRows() {
   report.paths = sink_->paths();
   report.counts = compared_.counts;
   report.warnings = pair_.warnings;
+  report.gaps = pair_.gaps;
+  report.unread = compared_.unread;
+  report.target_unseen = pair_.plan.target_unseen;
+  report.golden_unseen = pair_.plan.golden_unseen;
   if (compared_.custom_failed > 0) {
     report.warnings.push_back("a metric of --custom_metric failed in " + std::to_string(compared_.custom_failed) +
                               " rows; the first: " + compared_.first_custom_failed);

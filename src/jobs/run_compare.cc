@@ -12,6 +12,7 @@
 #include "diagnose/replay/repro.h"
 #include "jobs/pair_job.h"
 #include "json/writer.h"
+#include "match/implementations.h"
 #include "report/divergence_file.h"
 #include "report/html_report.h"
 #include "report/report_page.h"
@@ -30,6 +31,21 @@ Status MakeRepro(const CompareSettings& request, const Mapping& mapping, Compare
   report->repro =
       repro.ok() ? ReproReport{repro->script, repro->made_up, {}} : ReproReport{{}, false, repro.status().message()};
   return OkStatus();
+}
+
+/// Pairs that could not be compared are a part that was not seen; models have no findings that would say what is cut.
+void NoteWholeness(CompareReport* report) {
+  Story& story = report->story;
+  if (!report->failures.empty()) {
+    const auto& [label, status] = report->failures.front();
+    story.not_compared = report->failures.size();
+    story.first_not_compared = label + ": " + status.message();
+  }
+  if (report->pairs.front().structure) {
+    for (const PairReport& pair : report->pairs)
+      story.gaps.insert(story.gaps.end(), pair.gaps.begin(), pair.gaps.end());
+  }
+  story.Weigh();
 }
 
 /// What the replay says of the op that makes the first difference.
@@ -176,6 +192,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   }
   MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
+  NoteWholeness(&report);
   if (postprocess) NoteUnused(*postprocess, &report.pairs.front());
   if (!request.suggest_mapping.empty()) {
     MSP_RETURN_IF_ERROR(work.suggestion.Write(request.suggest_mapping, request.target, request.golden));
@@ -210,9 +227,9 @@ StatusOr<std::string> PlanCompare(const CompareSettings& request) {
     MSP_ASSIGN_OR_RETURN(DumpPair pair, OpenPairFiles(files));
     if (request.structure || BothAreStructures(pair)) {
       MSP_ASSIGN_OR_RETURN(const Structure target,
-                           Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden)));
+                           Structure::Read(*pair.target, VocabularyOf(*pair.target, *pair.golden, mapping.layer)));
       MSP_ASSIGN_OR_RETURN(const Structure golden,
-                           Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden)));
+                           Structure::Read(*pair.golden, VocabularyOf(*pair.target, *pair.golden, mapping.layer)));
       json.Raw(StructureDiffJson(DiffStructures(target, golden, mapping.layers)));
       continue;
     }

@@ -17,10 +17,12 @@ MSPROBE_EMBED(lab, MSPROBE_PROGRAM_FILE);
 namespace msprobe {
 
 ProgramModules CallModules() {
-  return {{"_channel", ChannelProgram()}, {"_replay", ReplayProgram()},     {"_calls", CallsProgram()},
-          {"_element", ElementProgram()}, {"_steps", StepsProgram()},       {"_extended", ExtendedProgram()},
-          {"_draws", DrawsProgram()},     {"_recorded", RecordedProgram()}, {"_collectives", CollectivesProgram()},
-          {"_choices", ChoicesProgram()}, {"_near", NearProgram()}};
+  return {{"_channel", ChannelProgram()},   {"_compat", CompatProgram()},
+          {"_replay", ReplayProgram()},     {"_calls", CallsProgram()},
+          {"_element", ElementProgram()},   {"_steps", StepsProgram()},
+          {"_extended", ExtendedProgram()}, {"_draws", DrawsProgram()},
+          {"_recorded", RecordedProgram()}, {"_collectives", CollectivesProgram()},
+          {"_choices", ChoicesProgram()},   {"_near", NearProgram()}};
 }
 
 namespace {

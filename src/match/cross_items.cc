@@ -8,7 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "dump/flatten.h"
+#include "dump/dump_items.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
 
@@ -43,15 +43,12 @@ bool ShapeOf(const JsonValue& leaf, ShapedItem* out) {
 /// Tensors of ops of one dump, and what reading them needs.
 class TensorReader {
  public:
-  explicit TensorReader(const DumpFile& dump) : dump_(dump) {}
+  explicit TensorReader(const DumpFile& dump) : items_(dump) {}
 
   StatusOr<std::vector<ShapedItem>> Read(uint32_t index) {
-    const std::string_view name = dump_.ops().NameAt(index);
-    MSP_RETURN_IF_ERROR(dump_.ParseOp(index, &doc_));
-    scratch_.clear();
-    FlattenOp(name, doc_, &scratch_);
+    MSP_ASSIGN_OR_RETURN(std::vector<Item>* const items, items_.Read(index));
     std::vector<ShapedItem> out;
-    for (Item& item : scratch_) {
+    for (Item& item : *items) {
       const bool input = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
       if ((!input && item.state != ItemState::kOutput) || !item.leaf || !item.leaf->IsObject()) continue;
       ShapedItem shaped;
@@ -65,9 +62,7 @@ class TensorReader {
   }
 
  private:
-  const DumpFile& dump_;
-  JsonDoc doc_;
-  std::vector<Item> scratch_;
+  DumpItems items_;
 };
 
 /// The golden item of each target item by some rule; -1: none.

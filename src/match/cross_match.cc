@@ -12,6 +12,7 @@
 #include "dump/flatten.h"
 #include "match/cross_items.h"
 #include "match/cross_side.h"
+#include "match/module_items.h"
 #include "match/module_pairs.h"
 #include "match/structure.h"
 #include "ops/framework_names.h"
@@ -31,10 +32,12 @@ class Matcher {
   Matcher(CrossSide* target, CrossSide* golden, MatchPlan* plan) : target_(*target), golden_(*golden), plan_(plan) {}
 
   void Run(const ModulePairs& pairs) {
+    const bool implementations = target_.structure.implementations();
     for (uint32_t t = 0; t < pairs.golden_of.size(); ++t) {
       const uint32_t g = pairs.golden_of[t];
       if (g == kNoModule) continue;
       PairModuleCalls(t, g);
+      if (implementations) continue;
       if (target_.HasActivation(t, pairs.golden_of) != golden_.HasActivation(g, pairs.target_of)) {
         LeaveAlone(t, {".output.0"}, {".input.0"});
       } else if (target_.structure.modules()[t].results > 1) {
@@ -104,10 +107,11 @@ class Matcher {
   }
 
   /// The n-th calls of layers that are one layer of the other side, and the gradients of their parameters. The gradient
-  /// of their common input is a sum, which is in no call of theirs.
+  /// of their common input is a sum, which is in no call of theirs; of two frameworks their backward calls stand alone.
   void JoinLayers(const JoinedLayers& layers) {
     const bool joins_targets = layers.targets.size() > 1;
-    for (const OpDirection direction : {OpDirection::kForward, OpDirection::kParameterGrad}) {
+    for (const OpDirection direction : {OpDirection::kForward, OpDirection::kBackward, OpDirection::kParameterGrad}) {
+      if (direction == OpDirection::kBackward && !target_.structure.implementations()) continue;
       std::vector<std::vector<uint32_t>> parts;
       for (const uint32_t m : joins_targets ? layers.targets : layers.goldens) {
         parts.push_back(OpsOf(joins_targets ? target_ : golden_, m, direction));
@@ -120,11 +124,11 @@ class Matcher {
         for (const std::vector<uint32_t>& ops : parts) {
           if (n < ops.size()) links.joined.push_back(ops[n]);
         }
-        if (links.joined.size() == parts.size()) Join(whole[n], std::move(links));
+        if (links.joined.size() == parts.size()) Join(whole[n], direction, std::move(links));
       }
     }
   }
-  void Join(uint32_t whole, OpLinks links) {
+  void Join(uint32_t whole, OpDirection direction, OpLinks links) {
     if (!links.joins_targets) {
       plan_->golden_of[whole] = links.joined[0];
       plan_->links[whole] = std::move(links);
@@ -133,7 +137,8 @@ class Matcher {
     links.others = whole;
     for (const uint32_t t : links.joined) {
       plan_->golden_of[t] = whole;
-      plan_->links[t] = {{{".input.0", ".input.0", whole}}, kNoOp};
+      plan_->links[t] = OpLinks();
+      if (direction != OpDirection::kBackward) plan_->links[t].links = {{".input.0", ".input.0", whole}};
     }
     plan_->links[links.joined[0]] = std::move(links);
   }
@@ -383,31 +388,50 @@ bool IsBackwardOfPart(std::string_view op) {
          IsComposite(CommonFunctionOf(ApiOrClassOf(op)).name);
 }
 
-StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
+namespace {
+
+StatusOr<MatchPlan> MatchModels(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
+                                Vocabulary vocabulary) {
   CrossSide a, b;
   a.dump = &target;
   b.dump = &golden;
-  MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, Vocabulary::kCommon));
-  MSP_ASSIGN_OR_RETURN(b.structure, Structure::Read(golden, Vocabulary::kCommon));
+  MSP_ASSIGN_OR_RETURN(a.structure, Structure::Read(target, vocabulary));
+  MSP_ASSIGN_OR_RETURN(b.structure, Structure::Read(golden, vocabulary));
   const ModulePairs pairs = PairModules(a.structure, b.structure, rules);
   std::unordered_set<uint32_t> joined_targets, joined_goldens;
+  const bool implementations = vocabulary == Vocabulary::kImplementations;
   for (const JoinedLayers& layers : pairs.joined) {
     joined_targets.insert(layers.targets.begin(), layers.targets.end());
     joined_goldens.insert(layers.goldens.begin(), layers.goldens.end());
   }
-  a.Collect(pairs.golden_of, joined_targets);
-  b.Collect(pairs.target_of, joined_goldens);
-  MSP_RETURN_IF_ERROR(a.ReadSizes());
-  MSP_RETURN_IF_ERROR(b.ReadSizes());
+  if (!implementations) {
+    a.Collect(pairs.golden_of, joined_targets);
+    b.Collect(pairs.target_of, joined_goldens);
+    MSP_RETURN_IF_ERROR(a.ReadSizes());
+    MSP_RETURN_IF_ERROR(b.ReadSizes());
+  }
   MatchPlan plan;
   plan.cross = true;
+  plan.implementations = implementations;
   plan.how = "structure of both models";
   plan.golden_of.assign(target.ops().size(), kNoOp);
   Matcher matcher(&a, &b, &plan);
   matcher.Run(pairs);
-  MSP_RETURN_IF_ERROR(LinkByShape(target, golden, matcher.biases(), &plan));
+  MSP_RETURN_IF_ERROR(implementations ? LinkModuleItems(target, golden, &plan)
+                                      : LinkByShape(target, golden, matcher.biases(), &plan));
   CountMatches(golden.ops().size(), &plan);
   return plan;
+}
+
+}  // namespace
+
+StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
+  return MatchModels(target, golden, rules, Vocabulary::kCommon);
+}
+
+StatusOr<MatchPlan> MatchImplementations(const DumpFile& target, const DumpFile& golden,
+                                         const std::vector<LayerRule>& rules) {
+  return MatchModels(target, golden, rules, Vocabulary::kImplementations);
 }
 
 MatchPlan Inverted(const MatchPlan& plan, size_t golden_ops) {
@@ -415,6 +439,7 @@ MatchPlan Inverted(const MatchPlan& plan, size_t golden_ops) {
   out.options = plan.options;
   out.how = plan.how;
   out.cross = plan.cross;
+  out.implementations = plan.implementations;
   out.rules = plan.rules;
   out.warnings = plan.warnings;
   out.golden_of.assign(golden_ops, kNoOp);

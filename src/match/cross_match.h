@@ -18,6 +18,11 @@ namespace msprobe {
 StatusOr<MatchPlan> MatchAcross(const DumpFile& target, const DumpFile& golden,
                                 const std::vector<LayerRule>& rules = {});
 
+/// The same for two implementations of a model in one framework: only modules are paired. What is inside of them is
+/// made of other functions, which stand against each other by chance.
+StatusOr<MatchPlan> MatchImplementations(const DumpFile& target, const DumpFile& golden,
+                                         const std::vector<LayerRule>& rules);
+
 /// Whether what is recorded as the gradient of a function is in one framework that of its last part only.
 bool IsBackwardOfPart(std::string_view op);
 

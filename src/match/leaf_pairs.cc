@@ -6,9 +6,11 @@
 #include <unordered_set>
 
 #include "base/text.h"
-#include "match/hash_mix.h"
-#include "match/likeness.h"
 #include "match/match_plan.h"
+#include "match/modules/container_pairs.h"
+#include "match/modules/hash_mix.h"
+#include "match/modules/likeness.h"
+#include "match/modules/parameter_shapes.h"
 
 namespace msprobe {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 // What speaks for two layers being one.
 constexpr double kSameKind = 2, kSameShapes = 2, kMoreParameters = 0.5, kNoParameters = 0.5, kOtherSize = -1.5,
                  kAlikeOwnName = 0.6, kAlikeParent = 0.4, kEnoughForLeaves = 1.7, kJoined = 4;
+constexpr size_t kMostParts = 4;          // of a model, which run in another order
 constexpr size_t kMostJoined = 3;         // query, key and value
 constexpr size_t kMostCells = 2'000'000;  // of a table of scores; more layers are aligned by kind and shapes alone
 constexpr double kMostlyTheSame = 0.5;    // share of layers with a partner in the other module
@@ -29,39 +32,6 @@ std::vector<std::string_view> Functions(const Structure& side, uint32_t m) {
     if (call.direction == OpDirection::kForward && !call.moves && once) out.push_back(call.function);
     return true;
   });
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-using Shapes = std::vector<uint64_t>;  // hashes, sorted
-
-size_t CountCommon(const Shapes& a, const Shapes& b) {
-  size_t out = 0;
-  for (size_t i = 0, j = 0; i < a.size() && j < b.size();) {
-    if (a[i] == b[j])
-      ++out, ++i, ++j;
-    else
-      a[i] < b[j] ? ++i : ++j;
-  }
-  return out;
-}
-
-/// What a module's parameters look like, without names; of two dimensions the smaller first.
-Shapes ShapesOf(const ModuleNode& module) {
-  Shapes out;
-  const std::string_view all = module.parameters;
-  for (size_t at = all.find('['); at != std::string_view::npos; at = all.find('[', at + 1)) {
-    std::vector<std::string_view> sizes = Split(all.substr(at + 1, all.find(']', at) - at - 1), ' ');
-    for (std::string_view& size : sizes) {
-      if (EndsWith(size, ",")) size.remove_suffix(1);
-    }
-    if (sizes.size() == 2 && std::make_pair(sizes[0].size(), sizes[0]) > std::make_pair(sizes[1].size(), sizes[1])) {
-      std::swap(sizes[0], sizes[1]);
-    }
-    uint64_t hash = sizes.size();
-    for (const std::string_view size : sizes) hash = MixHash(hash, HashOf(size));
-    out.push_back(hash);
-  }
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -82,7 +52,7 @@ bool IsLeaf(const Structure& side, uint32_t m) {
 }
 
 void AddShapesBelow(const Structure& side, uint32_t m, Shapes* out) {
-  const Shapes own = ShapesOf(side.modules()[m]);
+  const Shapes own = ShapesOf(side.modules()[m].parameters);
   out->insert(out->end(), own.begin(), own.end());
   for (const uint32_t c : side.modules()[m].children) AddShapesBelow(side, c, out);
 }
@@ -94,25 +64,21 @@ Shapes ShapesBelow(const Structure& side, uint32_t m) {
   return out;
 }
 
-/// Rows and other sizes of the weight, "64" and "32" of "weight [64, 32]"; empty where that is not known.
-std::pair<int64_t, std::string_view> RowsOf(const ModuleNode& module) {
-  const std::string_view all = module.parameters;
-  constexpr std::string_view kWeight = "weight [";
-  if (!StartsWith(all, kWeight)) return {};
-  int64_t rows = 0;
-  size_t at = kWeight.size();
-  for (; at < all.size() && all[at] >= '0' && all[at] <= '9'; ++at) {
-    if (__builtin_mul_overflow(rows, int64_t{10}, &rows) || __builtin_add_overflow(rows, all[at] - '0', &rows))
-      return {};
+/// Elements of all parameters of a module and below it, however they are cut into weights; -1: too many.
+int64_t ElementsBelow(const Structure& side, uint32_t m) {
+  int64_t out = ElementsOf(side.modules()[m].parameters);
+  for (const uint32_t c : side.modules()[m].children) {
+    const int64_t below = ElementsBelow(side, c);
+    if (out < 0 || below < 0 || __builtin_add_overflow(out, below, &out)) return -1;
   }
-  return {rows, all.substr(at, all.find(']') - at)};
+  return out;
 }
 
 /// A layer, or a module with nothing inside, and what it is compared by.
 struct Leaf {
   Leaf(const Structure& side, uint32_t m)
-      : id(m), node(&side.modules()[m]), parent(side.modules()[node->parent].name), shapes(ShapesOf(*node)) {
-    std::tie(rows, width) = RowsOf(*node);
+      : id(m), node(&side.modules()[m]), parent(side.modules()[node->parent].name), shapes(ShapesOf(node->parameters)) {
+    std::tie(rows, width) = RowsOf(node->parameters);
     functions = Functions(side, m);
   }
   uint32_t id;
@@ -201,15 +167,31 @@ class RegionPairing {
     if (t_.leaves.empty() || g_.leaves.empty()) return {};
     golden_at_.assign(t_.leaves.size(), kNone);
     target_at_.assign(g_.leaves.size(), kNone);
-    t_.leaves.size() * g_.leaves.size() > kMostCells ? AlignByKeys() : AlignByScores();
+    if (t_.leaves.size() * g_.leaves.size() > kMostCells) {
+      AlignByKeys();
+    } else {
+      // Parts that run in another order (a picture before the text, or behind its first layer) need one look each.
+      size_t looks = t_.side.implementations() ? kMostParts : 1;
+      for (size_t known = 0; looks > 0 && AlignByScores() > known; --looks) known = Known();
+    }
     ExchangeByName();
     LeafPairs out;
-    for (const Region::Container& x : t_.containers) PairContainer(x, &out.pairs);
+    if (t_.side.implementations()) {
+      out.pairs = PairByShare(SpansOf(t_), SpansOf(g_), Links());
+    } else {
+      for (const Region::Container& x : t_.containers) PairContainer(x, &out.pairs);
+    }
     std::vector<bool> joined(t_.leaves.size(), false);
     for (const auto& [i, n, j, m] : joints_) {
       JoinedLayers layers;
-      for (size_t k = 0; k < n; ++k) layers.targets.push_back(t_.leaves[i + k].id), joined[i + k] = true;
-      for (size_t k = 0; k < m; ++k) layers.goldens.push_back(g_.leaves[j + k].id);
+      const auto add = [](const Region& region, size_t from, size_t count, std::vector<uint32_t>* to) {
+        for (size_t k = from; k < from + count; ++k) {
+          if (count == 1 || region.leaves[k].rows > 0) to->push_back(region.leaves[k].id);
+        }
+      };
+      add(t_, i, n, &layers.targets);
+      add(g_, j, m, &layers.goldens);
+      for (size_t k = i; k < i + n; ++k) joined[k] = true;
       out.joined.push_back(std::move(layers));
     }
     for (size_t i = 0; i < t_.leaves.size(); ++i) {
@@ -223,8 +205,30 @@ class RegionPairing {
 
   void Join(size_t i, size_t j) { golden_at_[i] = j, target_at_[j] = i; }
 
+  /// Layers of the target that are known.
+  size_t Known() const { return golden_at_.size() - static_cast<size_t>(std::ranges::count(golden_at_, kNone)); }
+
+  bool AreFree(size_t i, size_t n, size_t j, size_t m) const {
+    const auto free = [](const std::vector<size_t>& partner, size_t from, size_t count) {
+      const auto begin = partner.begin() + static_cast<std::ptrdiff_t>(from);
+      return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](size_t p) { return p == kNone; });
+    };
+    return free(golden_at_, i, n) && free(target_at_, j, m);
+  }
+
   /// How many layers from (i, j) on are one layer of the other side, as (n, 1) or (1, m); (0, 0): no.
   std::pair<size_t, size_t> JointAt(size_t i, size_t j) const {
+    if (t_.side.implementations()) {
+      for (size_t n = kMostJoined; n > 1; --n) {
+        if (const size_t span = PartsAt(t_.leaves, i, n, g_.leaves[j]); span > 0 && AreFree(i, span, j, 1)) {
+          return {span, 1};
+        }
+        if (const size_t span = PartsAt(g_.leaves, j, n, t_.leaves[i]); span > 0 && AreFree(i, 1, j, span)) {
+          return {1, span};
+        }
+      }
+      return {0, 0};
+    }
     for (size_t n = kMostJoined; n > 1; --n) {
       if (i + n <= t_.leaves.size() && AreParts(&t_.leaves[i], n, g_.leaves[j])) return {n, 1};
       if (j + n <= g_.leaves.size() && AreParts(&g_.leaves[j], n, t_.leaves[i])) return {1, n};
@@ -232,8 +236,50 @@ class RegionPairing {
     return {0, 0};
   }
 
+  /// The same with layers without parameters in between: the activation that runs on the gate before `up` is called.
+  static size_t PartsAt(const std::vector<Leaf>& leaves, size_t at, size_t count, const Leaf& whole) {
+    constexpr size_t kMostBetween = 3;
+    std::vector<Leaf> parts;
+    for (size_t i = at; i < std::min(leaves.size(), at + count + kMostBetween); ++i) {
+      if (!leaves[i].shapes.empty()) {
+        parts.push_back(leaves[i]);
+      } else if (parts.empty()) {
+        return 0;
+      }
+      if (parts.size() == count) return AreParts(parts.data(), count, whole) ? i + 1 - at : 0;
+    }
+    return 0;
+  }
+
+  static std::vector<LayerSpan> SpansOf(const Region& region) {
+    std::vector<LayerSpan> out;
+    for (const Region::Container& c : region.containers) {
+      out.push_back({c.id, !region.side.modules()[c.id].type.empty(), c.first, c.last});
+    }
+    return out;
+  }
+
+  /// Pairs of layers, and parts with their whole.
+  std::vector<std::pair<size_t, size_t>> Links() const {
+    std::vector<std::pair<size_t, size_t>> out;
+    for (size_t i = 0; i < golden_at_.size(); ++i) {
+      if (golden_at_[i] != kNone) out.emplace_back(i, golden_at_[i]);
+    }
+    for (size_t j = 0; j < target_at_.size(); ++j) {
+      if (target_at_[j] != kNone && golden_at_[target_at_[j]] != j) out.emplace_back(target_at_[j], j);
+    }
+    return out;
+  }
+
+  /// What has no parameters says so little of itself that it goes with the modules around it.
+  bool MayPair(size_t i, size_t j) const {
+    if (!AreFree(i, 1, j, 1)) return false;
+    if (!t_.side.implementations() || !t_.leaves[i].shapes.empty() || !g_.leaves[j].shapes.empty()) return true;
+    return t_.partner[t_.leaves[i].node->parent] == g_.leaves[j].node->parent;
+  }
+
   /// The alignment with the greatest sum of scores.
-  void AlignByScores() {
+  size_t AlignByScores() {
     const size_t n = t_.leaves.size(), m = g_.leaves.size();
     std::vector<float> best((n + 1) * (m + 1));
     struct Step {
@@ -246,7 +292,7 @@ class RegionPairing {
         Step* step = &steps[i * m + j];
         *step = at(i + 1, j) >= at(i, j + 1) ? Step{1, 0} : Step{0, 1};
         at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
-        const double score = LeafScore(t_.leaves[i], g_.leaves[j]);
+        const double score = MayPair(i, j) ? LeafScore(t_.leaves[i], g_.leaves[j]) : 0;
         if (const auto both = static_cast<float>(score) + at(i + 1, j + 1);
             score >= kEnoughForLeaves && both > at(i, j)) {
           at(i, j) = both, *step = {1, 1};
@@ -263,11 +309,16 @@ class RegionPairing {
       if (step.down == 1 && step.right == 1) Join(i, j);
       if (step.down + step.right > 2) {
         joints_.push_back({i, step.down, j, step.right});
-        for (size_t k = 0; k < step.down; ++k) golden_at_[i + k] = j;
-        for (size_t k = 0; k < step.right; ++k) target_at_[j + k] = i;
+        for (size_t k = 0; k < step.down; ++k) {
+          if (step.down == 1 || t_.leaves[i + k].rows > 0) golden_at_[i + k] = j;
+        }
+        for (size_t k = 0; k < step.right; ++k) {
+          if (step.right == 1 || g_.leaves[j + k].rows > 0) target_at_[j + k] = i;
+        }
       }
       i += step.down, j += step.right;
     }
+    return Known();
   }
 
   void AlignByKeys() {
@@ -368,8 +419,39 @@ bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint
   const Shapes mine = ShapesBelow(target, x), theirs = ShapesBelow(golden, y);
   if (mine.empty() != theirs.empty()) return a.kind == b.kind;
   if (mine.empty()) return a.layer == b.layer || Functions(target, x) == Functions(golden, y);
+  if (target.implementations()) {
+    const int64_t elements = ElementsBelow(target, x);
+    if (elements > 0 && elements == ElementsBelow(golden, y)) return true;
+  }
   return static_cast<double>(CountCommon(mine, theirs)) >=
          kSomeTheSame * static_cast<double>(std::min(mine.size(), theirs.size()));
+}
+
+std::optional<JoinedLayers> WholeOfPart(const Structure& target, uint32_t x, const Structure& golden, uint32_t y) {
+  const auto rows = [](const Structure& side, uint32_t m) { return RowsOf(side.modules()[m].parameters).first; };
+  if (rows(target, x) == 0 || rows(golden, y) == 0 || rows(target, x) == rows(golden, y)) return std::nullopt;
+  const bool parts_of_target = rows(target, x) < rows(golden, y);
+  const Structure& side = parts_of_target ? target : golden;
+  const uint32_t part = parts_of_target ? x : y;
+  const Leaf whole(parts_of_target ? golden : target, parts_of_target ? y : x);
+  std::vector<Leaf> beside;
+  for (const uint32_t c : side.modules()[side.modules()[part].parent].children) {
+    if (!side.modules()[c].parameters.empty()) beside.emplace_back(side, c);
+  }
+  for (size_t n = kMostJoined; n > 1; --n) {
+    for (size_t i = 0; i + n <= beside.size(); ++i) {
+      const auto end = beside.begin() + static_cast<std::ptrdiff_t>(i + n);
+      const bool holds =
+          std::any_of(end - static_cast<std::ptrdiff_t>(n), end, [&](const Leaf& l) { return l.id == part; });
+      if (!holds || !AreParts(&beside[i], n, whole)) continue;
+      JoinedLayers out;
+      std::vector<uint32_t>& parts = parts_of_target ? out.targets : out.goldens;
+      for (size_t k = i; k < i + n; ++k) parts.push_back(beside[k].id);
+      (parts_of_target ? out.goldens : out.targets).push_back(whole.id);
+      return out;
+    }
+  }
+  return std::nullopt;
 }
 
 LeafPairs PairByLeaves(const Structure& target, uint32_t t, const Structure& golden, uint32_t g,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@ namespace msprobe {
 
 /// False where what two modules contain says that they are not one, though they have one name or class.
 bool MayBeOne(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
+
+/// Of a layer and one that it is a part of, all the parts: "linear_fc1 is up_proj" means gate_proj, too. Nothing where
+/// the two are one, or the layers beside the part do not make up the rest.
+std::optional<JoinedLayers> WholeOfPart(const Structure& target, uint32_t x, const Structure& golden, uint32_t y);
 
 struct LeafPairs {
   std::vector<std::pair<uint32_t, uint32_t>> pairs;

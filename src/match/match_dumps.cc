@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "match/cross_items.h"
 #include "match/cross_match.h"
+#include "match/implementations.h"
 #include "match/layer_match.h"
 #include "match/name_mapping.h"
 #include "ops/op_name.h"
@@ -120,6 +121,20 @@ Status FillLayersAcross(const DumpFile& target, const DumpFile& golden, const st
   return OkStatus();
 }
 
+/// The structure of both models completes what the mapping says, which is written for one way in which they may be
+/// wrapped and may name one part of a fused layer only. Functions have no partner.
+Status FillImplementations(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules,
+                           MatchPlan* plan) {
+  MSP_ASSIGN_OR_RETURN(MatchPlan across, MatchImplementations(target, golden, rules));
+  across.how = plan->how;
+  across.warnings = std::move(plan->warnings);
+  across.rules = plan->rules;
+  across.unknown_classes = std::move(plan->unknown_classes);
+  if (across.matched > 0) across.rules = MatchPlan::RuleUse::kUsed;
+  *plan = std::move(across);
+  return OkStatus();
+}
+
 /// Backward ops of functions go with their forward calls: two frameworks call a function differently often, so the
 /// order in which they appear says nothing. Of functions where no number leads to a partner (activation checkpointing
 /// counts on) the order stands.
@@ -171,6 +186,10 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
     MSP_ASSIGN_OR_RETURN(const MatchPlan plan, MatchRenamed(golden, target, swapped, options));
     return Inverted(plan, target.ops().size());
   }
+  if (!cross && !named && !options.exact && !options.fuzzy && AreImplementations(target, golden, false)) {
+    MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchImplementations(target, golden, {}));
+    if (plan.matched > 0) return plan;
+  }
   if (mapping.api && !(target_framework == Framework::kMindSpore && golden_framework == Framework::kPyTorch)) {
     return UsageError("-am/--api_mapping pairs functions of MindSpore with those of PyTorch, but " + target.path() +
                       " is of " + std::string(FrameworkName(target_framework)) + " and " + golden.path() + " of " +
@@ -183,7 +202,9 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
     renamed = MapModules(Views(renamed), OpNames(golden), golden_framework == Framework::kPyTorch ? "Module" : "Cell");
   if (cross && target_framework == Framework::kMindSpore)
     renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
-  MatchPlan plan = MatchOps(cross || cells ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
+  if (!cross && !cells && !options.exact) renamed = NamesWithoutChunk(target, golden);
+  const bool other_names = cross || cells || !renamed.empty();
+  MatchPlan plan = MatchOps(other_names ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;
   if (cross && !options.fuzzy && !options.exact) FollowForward(target, golden, &plan);
   if (!mapping.apis.empty()) LinkApiItems(OpNames(target), mapping.apis, &plan);
@@ -227,7 +248,10 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
     MSP_ASSIGN_OR_RETURN(const Framework golden_framework, FrameworkOf(golden));
     MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchLayers(target, golden, mapping.layers));
     plan.cross = target_framework != golden_framework;
-    if (plan.cross) MSP_RETURN_IF_ERROR(FillLayersAcross(target, golden, mapping.layers, &plan));
+    if (AreImplementations(target, golden, true))
+      MSP_RETURN_IF_ERROR(FillImplementations(target, golden, mapping.layers, &plan));
+    if (plan.cross && !plan.implementations)
+      MSP_RETURN_IF_ERROR(FillLayersAcross(target, golden, mapping.layers, &plan));
     if (std::string text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
     return plan;
   }

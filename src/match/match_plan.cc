@@ -237,6 +237,14 @@ MatchPlan MatchOps(const NameSequence& target, const NameSequence& golden, const
   return plan;
 }
 
+std::vector<uint32_t> MatchPlan::JoinedWith(size_t op) const {
+  const auto it = links.find(static_cast<uint32_t>(op));
+  if (it == links.end() || !it->second.joins_targets) return {};
+  std::vector<uint32_t> out = it->second.joined;
+  std::erase(out, static_cast<uint32_t>(op));
+  return out;
+}
+
 void CountMatches(size_t golden_ops, MatchPlan* plan) {
   std::vector<bool> used(golden_ops, false);
   plan->matched = 0;

@@ -47,7 +47,8 @@ struct MatchPlan {
   BigArray<uint32_t> golden_only;               // golden ops without a partner, in their order
   std::unordered_map<uint32_t, OpLinks> links;  // by target op; golden_of is then one of its golden ops
   std::optional<FusedPlan> fused;               // --consistent_check; golden_of is then the first of each op's group
-  bool cross = false;                           // the two runs are of different frameworks
+  bool cross = false;                           // of two frameworks, or of two implementations in one
+  bool implementations = false;                 // the latter: dimensions may have another order
   /// What the rules of a layer mapping came to: of no module of the target, of modules without such a child in the
   /// golden run, or of some pair.
   enum class RuleUse : uint8_t { kNoTarget, kNoGolden, kUsed };
@@ -56,7 +57,13 @@ struct MatchPlan {
   std::vector<std::string> warnings;         // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t skipped = 0;  // target ops that are not part of the comparison
-  size_t target_only() const { return golden_of.size() - matched - skipped; }
+  /// Ops that a recording that was cut may have had, on the other side: of the target from `seen_target` on, and golden
+  /// ops, which are then not in golden_only.
+  size_t seen_target = SIZE_MAX, target_unseen = 0, golden_unseen = 0;
+  size_t target_only() const { return golden_of.size() - matched - skipped - target_unseen; }
+  bool NotSeen(size_t op) const { return op >= seen_target && golden_of[op] == kNoOp && !Skips(op); }
+  /// Other ops of the target that the golden run computes as one with `op`.
+  std::vector<uint32_t> JoinedWith(size_t op) const;
   bool Skips(size_t op) const { return fused && fused->skipped[op]; }
 };
 

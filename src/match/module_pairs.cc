@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "base/text.h"
-#include "match/hash_mix.h"
 #include "match/leaf_pairs.h"
-#include "match/likeness.h"
+#include "match/modules/hash_mix.h"
+#include "match/modules/likeness.h"
 
 namespace msprobe {
 namespace {
@@ -21,6 +21,7 @@ constexpr double kSameClass = 3, kSameContents = 3, kBothLeaves = 1, kSameParame
 constexpr double kInOrder = 0.5;    // the place of what is looked at in its order
 constexpr double kSameNorm = 1e-5;  // weights of one file; two layers of one shape are further apart
 constexpr size_t kMostCrossed = 4;  // pairs between which the order is another
+constexpr size_t kMostWrappers = 4;
 constexpr size_t kMostScored = 64;  // left-over children on each side; more are paired by class and contents only
 
 class Pairing {
@@ -32,6 +33,7 @@ class Pairing {
   }
 
   ModulePairs Run() {
+    for (const ModuleNode& node : target_.modules()) classes_.insert(node.type);
     Pair(0, 0);
     DescendAll();
     // Elsewhere: close to where it was before anywhere, and what surely is the same before what may be.
@@ -59,7 +61,7 @@ class Pairing {
   /// Of one framework each pair is looked into as a whole. Of two frameworks what has one name first, then what holds
   /// the same layers, then what is most alike.
   void DescendAll() {
-    if (target_.vocabulary() == Vocabulary::kCommon) return DescendByLeaves();
+    if (target_.vocabulary() != Vocabulary::kOwn) return DescendByLeaves();
     while (!open_.empty()) {
       const auto [t, g] = open_.back();
       open_.pop_back();
@@ -88,17 +90,19 @@ class Pairing {
         for (const auto& [x, y] : found.pairs) {
           if (FreeT(x) && FreeG(y)) Pair(x, y);
         }
-        for (const JoinedLayers& layers : found.joined) {
-          joined_targets_.insert(layers.targets.begin(), layers.targets.end());
-          joined_goldens_.insert(layers.goldens.begin(), layers.goldens.end());
-          out_.joined.push_back(layers);
-        }
+        for (const JoinedLayers& layers : found.joined) JoinLayers(layers);
         by_name();
       }
       const auto [t, g] = pairs[scores];
       ByScore(t, g);
       by_name();
     }
+  }
+
+  void JoinLayers(const JoinedLayers& layers) {
+    joined_targets_.insert(layers.targets.begin(), layers.targets.end());
+    joined_goldens_.insert(layers.goldens.begin(), layers.goldens.end());
+    out_.joined.push_back(layers);
   }
 
   uint32_t Below(const Structure& side, uint32_t module, std::string_view path) const {
@@ -113,12 +117,58 @@ class Pairing {
     return module;
   }
 
+  /// As Below(). A mapping is written for one way in which a model is wrapped (a list of chunks, Float16Module, DDP):
+  /// without a wrapper the rest of its path counts, and what it names may be beside the partner or deeper in it.
+  uint32_t Near(const Structure& side, uint32_t module, std::string_view path) const {
+    uint32_t found = Below(side, module, path);
+    if (found != kNoModule || !side.implementations()) return found;
+    for (std::string_view rest = path; found == kNoModule && Contains(rest, ".");) {
+      rest.remove_prefix(rest.find('.') + 1);
+      found = Below(side, module, rest);
+    }
+    for (uint32_t around = module; found == kNoModule && around != 0;) {
+      around = side.modules()[around].parent;
+      found = Below(side, around, path);
+    }
+    for (size_t steps = 0; found == kNoModule && steps < kMostWrappers; ++steps) {
+      uint32_t next = kNoModule;
+      for (const uint32_t child : side.modules()[module].children) {
+        if (found == kNoModule) found = Below(side, child, path);
+        if (next == kNoModule || side.modules()[child].size > side.modules()[next].size) next = child;
+      }
+      if (next == kNoModule) break;
+      module = next;
+    }
+    return found;
+  }
+
+  /// A class that no module of the target has is that of the model itself, which a run that is not wrapped does not
+  /// record.
+  bool IsOf(const LayerRule& rule, uint32_t t) const {
+    if (IsOfWrapper(rule, t)) return true;
+    return rule.type == (t == 0 ? std::string_view("TopLayer") : T(t).type);
+  }
+
+  /// Whether the rule is for a wrapper that this run does without, and `t` is what it may stand around.
+  bool IsOfWrapper(const LayerRule& rule, uint32_t t) const {
+    const bool outer = T(t).depth < kMostWrappers;
+    return outer && target_.implementations() && rule.type != "TopLayer" && !classes_.count(rule.type);
+  }
+
   void ByRules(uint32_t t, uint32_t g) {
     for (const LayerRule& rule : rules_) {
-      if (rule.type != (t == 0 ? std::string_view("TopLayer") : T(t).type)) continue;
+      if (!IsOf(rule, t)) continue;
       for (const auto& [target, golden] : rule.children) {
-        const uint32_t x = Below(target_, t, target), y = Below(golden_, g, golden);
-        if (x != kNoModule && y != kNoModule && FreeT(x) && FreeG(y)) Pair(x, y);
+        const uint32_t x = IsOfWrapper(rule, t) ? Near(target_, t, target) : Below(target_, t, target);
+        const uint32_t y = x == kNoModule ? kNoModule : Near(golden_, g, golden);
+        if (y == kNoModule || !FreeT(x) || !FreeG(y)) continue;
+        const auto whole = target_.implementations() ? WholeOfPart(target_, x, golden_, y) : std::nullopt;
+        if (whole && std::ranges::all_of(whole->targets, [&](uint32_t m) { return FreeT(m); }) &&
+            std::ranges::all_of(whole->goldens, [&](uint32_t m) { return FreeG(m); })) {
+          JoinLayers(*whole);
+        } else if (y == Below(golden_, g, golden) || Fit(x, y)) {
+          Pair(x, y);
+        }
       }
     }
   }
@@ -169,7 +219,7 @@ class Pairing {
     }
     if (target.empty() || golden.empty()) return;
     if (target.size() > kMostScored || golden.size() > kMostScored) return InOrder(target, golden);
-    if (target_.vocabulary() == Vocabulary::kCommon) AlongOrder(target, golden);
+    if (target_.vocabulary() != Vocabulary::kOwn) AlongOrder(target, golden);
     std::vector<std::tuple<double, size_t, size_t>> scores;
     for (size_t i = 0; i < target.size(); ++i) {
       for (size_t j = 0; j < golden.size(); ++j) {
@@ -292,6 +342,7 @@ class Pairing {
   ModulePairs out_;
   std::vector<std::pair<uint32_t, uint32_t>> open_;
   std::unordered_set<uint32_t> joined_targets_, joined_goldens_;
+  std::unordered_set<std::string_view> classes_;  // of the target
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "ops/module_prefix.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -213,6 +214,32 @@ void LinkApiItems(const std::vector<std::string_view>& target, const std::vector
     add(".parameters.", it->second->parameters);
     add(".", it->second->gradients);
   }
+}
+
+namespace {
+
+/// The first name of a module.
+std::string_view FirstModule(const OpList& ops) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (IsModuleName(ops.NameAt(i))) return ops.NameAt(i);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> NamesWithoutChunk(const DumpFile& target, const DumpFile& golden) {
+  std::vector<std::string> out;
+  const std::string_view first = FirstModule(target.ops()), other = FirstModule(golden.ops());
+  if (first == other) return out;  // most runs are named alike, and are not looked through
+  if (first.substr(0, first.find('.')) != other.substr(0, other.find('.'))) return out;  // of two frameworks
+  const auto prefix = [](const OpList& ops) {
+    return ModulePrefix(ops.size(), [&](size_t i) { return ops.NameAt(i); });
+  };
+  const std::string_view from = prefix(target.ops()), to = prefix(golden.ops());
+  if (from == to || from.empty() || to.empty()) return out;
+  for (size_t i = 0; i < target.ops().size(); ++i) out.push_back(WithPrefix(target.ops().NameAt(i), from, to));
+  return out;
 }
 
 }  // namespace msprobe

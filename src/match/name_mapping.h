@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dump/reader.h"
 #include "match/mapping.h"
 #include "match/match_plan.h"
 
@@ -34,5 +35,9 @@ std::vector<std::string_view> FunctionAliases(std::string_view function);
 
 /// "Functional.linear" of "Functional.linear.0.forward"; the whole name when it has fewer than two dots.
 std::string_view ApiOfOp(std::string_view op);
+
+/// The names of the target's ops as the golden run would have them, where one of them recorded its model as a list of
+/// one: "Module.0.x" is "Module.x". Empty where the modules of both sides are named alike.
+std::vector<std::string> NamesWithoutChunk(const DumpFile& target, const DumpFile& golden);
 
 }  // namespace msprobe

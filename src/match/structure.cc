@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "dump/flatten.h"
 #include "match/dump_ops.h"
-#include "match/hash_mix.h"
+#include "match/modules/hash_mix.h"
 #include "match/name_mapping.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
@@ -64,11 +64,6 @@ int64_t ElementsOf(const JsonValue& leaf) {
     if (!n.IsInt() || n.Int() < 0 || __builtin_mul_overflow(out, n.Int(), &out)) return 0;
   }
   return out;
-}
-
-Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden) {
-  const StatusOr<Framework> a = FrameworkOf(target), b = FrameworkOf(golden);
-  return a.ok() && b.ok() && *a != *b ? Vocabulary::kCommon : Vocabulary::kOwn;
 }
 
 StatusOr<Structure> Structure::Read(const DumpFile& dump, Vocabulary vocabulary) {
@@ -241,7 +236,7 @@ Status Structure::ReadParameters(const DumpFile& dump) {
       });
       if (first == kNoCall) continue;
       MSP_RETURN_IF_ERROR(dump.ParseOp(calls_[first].op, &doc));
-      ReadItems(calls_[first].name, doc, vocabulary_ == Vocabulary::kCommon, &scratch, &modules_[m]);
+      ReadItems(calls_[first].name, doc, vocabulary_ != Vocabulary::kOwn, &scratch, &modules_[m]);
     }
     return OkStatus();
   });

@@ -57,10 +57,9 @@ struct StructureCall {
   uint32_t next = kNoCall;   // in its chain
 };
 
-/// Names as a dump has them, or as PyTorch and MindSpore both have them.
-enum class Vocabulary : uint8_t { kOwn, kCommon };
-/// kCommon for dumps of different frameworks.
-Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden);
+/// Names as a dump has them, or as PyTorch and MindSpore both have them; kImplementations as kCommon, for two programs
+/// of one framework that compute one model.
+enum class Vocabulary : uint8_t { kOwn, kCommon, kImplementations };
 
 /// Elements of a tensor of a dump; 0 where that is not known.
 int64_t ElementsOf(const JsonValue& leaf);
@@ -72,6 +71,7 @@ class Structure {
   static StatusOr<Structure> Read(const DumpFile& dump, Vocabulary vocabulary = Vocabulary::kOwn);
 
   Vocabulary vocabulary() const { return vocabulary_; }
+  bool implementations() const { return vocabulary_ == Vocabulary::kImplementations; }
 
   const std::vector<ModuleNode>& modules() const { return modules_; }
   const BigArray<StructureCall>& calls() const { return calls_; }

@@ -12,6 +12,8 @@ namespace msprobe {
 struct SuggestedMapping {
   std::vector<LayerRule> rules;
   std::vector<std::string> left_out;  // renamed modules that no rule can tell from others, with the reason
+  std::vector<std::string> joined;    // layers that the other run computes as one, of which a line names one part
+  size_t modules = 0;                 // that have a partner
   size_t calls = 0;                   // calls of modules and functions in the target
   size_t matched_without = 0, matched_with = 0;
 };

@@ -187,7 +187,7 @@ bool IsArbitraryApi(std::string_view op_name, uint16_t traits) {
 }  // namespace
 
 Arithmetic ArithmeticOf(std::string_view op_name) {
-  const std::string_view name = ApiOrClassOf(op_name);
+  const std::string_view name = WithoutRankSuffix(ApiOrClassOf(op_name));
   const Arithmetic known = TraitsOf(name).arithmetic;
   return known == Arithmetic::kUnknown && IsModuleName(op_name) ? ByEnding(Core(name)) : known;
 }

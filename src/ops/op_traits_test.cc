@@ -31,6 +31,7 @@ TEST(OpTraits, NamesOfMindSporeHaveTheTraitsOfTheirTwins) {
 
 TEST(OpTraits, ClassesCarryTheNameOfTheirKind) {
   EXPECT_EQ(ArithmeticOf("Module.norm.LlamaRMSNorm.forward.0"), Arithmetic::kNormalise);
+  EXPECT_EQ(ArithmeticOf("Torch.exp_rank2.0.forward"), Arithmetic::kFunction);
   EXPECT_EQ(ArithmeticOf("Module.qkv.QKVParallelLinear.backward.2"), Arithmetic::kProduct);
   EXPECT_EQ(ArithmeticOf("Functional.my_norm.0.forward"), Arithmetic::kUnknown)
       << "an API of this name may be anything";

@@ -119,7 +119,7 @@ class Planner {
     }
     plan_.graph.steps.push_back(target.step);
     for (size_t i = 0; i < jobs.size(); ++i) {
-      GraphPair pair{target.step, jobs[i]->rank(), jobs[i]->dirs[0], {}, jobs[i], nullptr};
+      GraphPair pair{target.step, jobs[i]->rank(), jobs[i]->dirs[0], {}, jobs[i], nullptr, target.step};
       if (golden) pair.golden_dir = partners[i]->dirs[0], pair.golden_merge = partners[i];
       plan_.graph.ranks.push_back(pair.rank);
       plan_.graph.pairs.push_back(std::move(pair));

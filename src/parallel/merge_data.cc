@@ -14,6 +14,7 @@
 namespace msprobe {
 namespace {
 
+constexpr double kRight = 1e-2;  // of the worst copy's error
 constexpr std::array<const char*, 3> kAxisTitle{"tensor parallelism(TP)", "context parallelism(CP)",
                                                 "expert parallelism(EP)"};
 
@@ -148,9 +149,12 @@ class NodeMerger {
       items.push_back(other);
     }
     const std::string_view key = std::string_view(item.suffix).substr(1);
-    const TensorLayout layout = layout_.empty() ? TensorLayout() : layout_.Of(node_, parent_, key);
+    TensorLayout layout = layout_.empty() ? TensorLayout() : layout_.Of(node_, parent_, key);
+    const bool open = layout.Of(Axis::kTp) == Share::kAuto && Size(0) > 1;
+    const int64_t told = open ? SplitAlong(parts, items) : -1;
+    if (told >= 0) layout.share[0] = Share::kSplit;
     CheckDims(layout, key, *item.leaf);
-    MergedLeaf leaf{item.suffix, false, ranks_, parts};
+    MergedLeaf leaf{item.suffix, false, ranks_, parts, parts.size(), false};
     auto* target = const_cast<JsonValue*>(item.leaf);  // of a document that is ours
     bool changed = false, partial = false;
     for (size_t a = 0; a < kAxes.size(); ++a) {
@@ -161,6 +165,7 @@ class NodeMerger {
       }
       if (layout.share[a] == Share::kSplit && layout.dim[a] >= 0) MergeShape(a, layout.dim[a], items, target);
     }
+    if (told >= 0) Note(item, fmt::format("{}: split along dim {}, by tensor_model_parallel", key, told));
     if (partial) {
       ClearStats(target);
     } else if (changed) {
@@ -169,6 +174,21 @@ class NodeMerger {
     leaf.split = changed;
     any_ |= changed;
     notes_.leaves.push_back(std::move(leaf));
+  }
+
+  /// The dimension along which the framework says on all ranks that a parameter is split; -1: it does not say so.
+  static int64_t SplitAlong(const std::vector<TensorStats>& parts, const std::vector<const Item*>& items) {
+    // Experts have the attribute, too, and may be whole on each rank.
+    if (std::ranges::all_of(parts, [&](const TensorStats& p) { return SameStats(p, parts[0]); })) return -1;
+    int64_t dim = -1;
+    for (const Item* item : items) {
+      const JsonValue* split = item->leaf->Find("tensor_model_parallel");
+      const JsonValue* at = item->leaf->Find("partition_dim");
+      if (!split || item->leaf->Find("allreduce") || !at || !at->IsInt() || at->Int() < 0) return -1;
+      if (dim >= 0 && dim != at->Int()) return -1;
+      dim = at->Int();
+    }
+    return dim;
   }
 
   // Axes before `axis` are merged already: their first cells stand for them.
@@ -314,6 +334,30 @@ Status MergedData::Assemble(const RankGraph& self, const MergeSource& source, si
   return OkStatus();
 }
 
+/// The tensors of the same call on other ranks: what they are to the own ones is seen in a comparison.
+Status MergedData::ReadPeers(const RankGraph& self, const MergeSource& source, const JsonValue& own,
+                             MergeNotes* notes) const {
+  std::vector<Item> items, others;
+  FlattenOp(NameOf(self, source.cells[0]), own, &items);
+  for (const Item& item : items) {
+    if (IsTensor(&item)) notes->leaves.push_back({item.suffix, false, {}, {TensorStats::Of(*item.leaf)}, 1, true});
+  }
+  JsonDoc doc;
+  for (size_t p = 1; p < source.peers.size(); ++p) {
+    MSP_RETURN_IF_ERROR(ReadOp(self, source.peers[p], &doc));
+    if (!doc.IsObject()) continue;
+    others.clear();
+    FlattenOp(NameOf(self, source.peers[p]), doc, &others);
+    for (size_t i = 0; i < notes->leaves.size(); ++i) {
+      MergedLeaf& leaf = notes->leaves[i];
+      const Item* other = FindItem(others, leaf.suffix, i);
+      if (IsTensor(other)) leaf.parts.push_back(TensorStats::Of(*other->leaf));
+      if (p < source.near_peers && IsTensor(other)) ++leaf.cells;
+    }
+  }
+  return OkStatus();
+}
+
 Status MergedData::Read(const RankGraph& self, uint32_t node, JsonDoc* doc, MergeNotes* notes) const {
   notes->Clear();
   const MergeSource& source = sources[node];
@@ -323,6 +367,7 @@ Status MergedData::Read(const RankGraph& self, uint32_t node, JsonDoc* doc, Merg
   }
   thread_local JsonDoc other;
   MSP_RETURN_IF_ERROR(Assemble(self, source, 0, doc, &other));
+  if (!source.peers.empty()) return ReadPeers(self, source, *doc, notes);
   if (source.grid.cells() < 2 || source.cells.size() < 2) return OkStatus();
   thread_local Cells cells;
   std::vector<int> at;
@@ -390,6 +435,8 @@ std::vector<int> MergedData::Suspects(const MergedLeaf& leaf, const TensorStats&
   }
   std::sort(score.begin(), score.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   if (score[0].first <= 0 || score[0].first < 2 * score[1].first) return {};
+  // Of copies one must be right: where none is, all ranks did it, one by more than the others.
+  if (!leaf.split && score.back().first > kRight * score[0].first) return {};
   return {score[0].second};
 }
 

@@ -2,10 +2,12 @@
 // that no rank's values are held in memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/tree/builder.h"
@@ -33,6 +35,8 @@ struct MergeSource {
   std::vector<OpRef> cells;  // one per cell of the grid, the first is the node's own
   std::vector<OpRef> input;  // of other nodes, when inputs or outputs are theirs (ends of a pipeline); else empty
   std::vector<OpRef> output;
+  std::vector<OpRef> peers;  // of a node that shows its rank alone: the same call of all ranks, those of its grid first
+  size_t near_peers = 0;     // that are of its grid
   std::vector<OpRef> reduced;  // call whose output is what this node's partial sums become; else empty
   std::string reduced_name;
   bool force = false;         // parts even where all their statistics are equal
@@ -53,6 +57,8 @@ struct MergedLeaf {
   bool split = false;
   std::vector<int> ranks;
   std::vector<TensorStats> parts;
+  size_t cells = 0;         // of the parts: those of the same grid, which come first
+  bool alone = false;       // the node shows the first rank's
   double Elements() const;  // of the whole
 };
 
@@ -61,6 +67,12 @@ struct MergeNotes {
   std::vector<MergeFinding> findings;
   std::vector<MergedLeaf> leaves;
   void Clear() { info.clear(), findings.clear(), leaves.clear(); }
+  /// That of the item with this suffix; null without one.
+  const MergedLeaf* Leaf(std::string_view suffix) const {
+    const auto it = std::ranges::find(leaves, suffix, &MergedLeaf::suffix);
+    return it == leaves.end() ? nullptr : &*it;
+  }
+  MergedLeaf* Leaf(std::string_view suffix) { return const_cast<MergedLeaf*>(std::as_const(*this).Leaf(suffix)); }
 };
 
 class MergedData {
@@ -85,6 +97,7 @@ class MergedData {
 
  private:
   const DumpFile& Dump(const RankGraph& self, uint32_t rank) const;
+  Status ReadPeers(const RankGraph& self, const MergeSource& source, const JsonValue& own, MergeNotes* notes) const;
   Status Assemble(const RankGraph& self, const MergeSource& source, size_t cell, JsonDoc* doc, JsonDoc* other) const;
 };
 

@@ -121,13 +121,19 @@ std::vector<Groups> NamedReduces(const std::vector<RankHints>& hints) {
 Groups RecordedTp(const ParallelLayout& s, const std::vector<RankHints>& hints, bool* any) {
   Groups out;
   *any = false;
-  for (const Groups& reduces : NamedReduces(hints)) {
+  const std::vector<Groups> named = NamedReduces(hints);
+  for (size_t rank = 0; rank < named.size(); ++rank) {
+    // That of most calls, of several the first: one call over a wrong group tells nothing of the layout.
+    const Groups& reduces = named[rank];
     *any |= !reduces.empty();
-    for (const auto& group : reduces) {
-      if (group.size() != static_cast<size_t>(s.tp)) continue;
-      if (std::find(out.begin(), out.end(), group) == out.end()) out.push_back(group);
-      break;
+    size_t best = reduces.size();
+    for (size_t i = 0; i < reduces.size(); ++i) {
+      const std::vector<size_t>& calls = hints[rank].calls;
+      if (reduces[i].size() != static_cast<size_t>(s.tp)) continue;
+      if (best == reduces.size() || (i < calls.size() && calls[i] > calls[best])) best = i;
     }
+    if (best == reduces.size()) continue;
+    if (std::find(out.begin(), out.end(), reduces[best]) == out.end()) out.push_back(reduces[best]);
   }
   return out;
 }
@@ -287,11 +293,16 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
     std::vector<int> group = GroupOf(doc, name);
     std::string text = group.empty() ? GroupNameOf(doc) : "";
     if (group.empty() && text.empty()) continue;
-    const bool known = group.empty() ? std::find(out.names.begin(), out.names.end(), text) != out.names.end()
-                                     : std::find(out.reduces.begin(), out.reduces.end(), group) != out.reduces.end();
-    if (known) continue;
+    const size_t at = static_cast<size_t>(
+        group.empty() ? std::find(out.names.begin(), out.names.end(), text) - out.names.begin()
+                      : std::find(out.reduces.begin(), out.reduces.end(), group) - out.reduces.begin());
+    if (at < out.calls.size()) {
+      ++out.calls[at];
+      continue;
+    }
     out.reduces.push_back(std::move(group));
     out.names.push_back(std::move(text));
+    out.calls.push_back(1);
   }
   return out;
 }

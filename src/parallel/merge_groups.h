@@ -18,6 +18,7 @@ struct RankHints {
   std::vector<std::vector<int>> reduces;  // groups of its all_reduce and reduce_scatter calls, each once, in order
   int sends_to = -1;                      // peer of its first send
   std::vector<std::string> names;         // of `reduces`; an empty group is that of all ranks that have its name
+  std::vector<size_t> calls;              // of `reduces`: how many
 };
 
 /// Ranks that become one graph: of each pipeline stage a grid of ranks, tensor parallel fastest, then context, then

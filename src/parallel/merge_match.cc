@@ -12,25 +12,6 @@
 namespace msprobe {
 namespace {
 
-struct TopNames {
-  std::string_view module, first_chunk;
-};
-constexpr TopNames kTops[] = {{"Module.", "Module.0."}, {"Cell.", "Cell.0."}};
-
-// What the names of all modules of a model begin with.
-std::string_view TopOf(const NodeGraph& graph) {
-  const TopNames* top = nullptr;
-  for (uint32_t id : graph.nodes[0].children) {
-    const std::string_view name = graph.nodes[id].name;
-    for (const TopNames& names : kTops) {
-      if (!StartsWith(name, names.module)) continue;
-      if (!StartsWith(name, names.first_chunk)) return names.module;
-      top = &names;
-    }
-  }
-  return top ? top->first_chunk : kTops[0].module;
-}
-
 /// A call of one rank as a call without a rank, and with a number that no other has: "Torch.x_rank3.0.forward" ->
 /// "Torch.x.4000000000.forward". Calls between modules belong to their rank and stay as they are.
 std::string WithoutRank(std::string_view name) {
@@ -68,9 +49,7 @@ struct GraphOps {
 
 }  // namespace
 
-void MatchMerged(RankGraph* target, RankGraph* golden) {
-  MatchFuzzy(&target->graph, &golden->graph, TopOf(target->graph), TopOf(golden->graph));
-}
+void MatchMerged(RankGraph* target, RankGraph* golden) { MatchFuzzy(&target->graph, &golden->graph); }
 
 std::string MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {
   const GraphOps target_ops(target->graph), golden_ops(golden->graph);

@@ -146,6 +146,8 @@ TensorStats TensorStats::Of(const JsonValue& leaf) {
   return out;
 }
 
+double Amplitude(const TensorStats& s) { return std::max(std::fabs(s.max.value()), std::fabs(s.min.value())); }
+
 bool IsMergedDtype(std::string_view dtype) { return std::find(kDtypes.begin(), kDtypes.end(), dtype) != kDtypes.end(); }
 
 bool SameStats(const TensorStats& a, const TensorStats& b) {

@@ -29,6 +29,9 @@ struct TensorStats {
   static TensorStats Of(const JsonValue& leaf);
 };
 
+/// The largest magnitude; Max and Min are given.
+double Amplitude(const TensorStats& s);
+
 /// True for tensors whose statistics are merged: integers and floats, by their dtype as dumps write it.
 bool IsMergedDtype(std::string_view dtype);
 

@@ -65,7 +65,7 @@ MergeFinding FindSuspect(const MergeNotes& notes, const OpDiff& op) {
     const ItemView& item = op.target[i];
     const auto& golden_stats = op.golden[static_cast<size_t>(row.golden)].stats;
     for (const MergedLeaf& leaf : notes.leaves) {
-      if (!EndsWith(item.name, leaf.suffix)) continue;
+      if (leaf.alone || item.other_part || !EndsWith(item.name, leaf.suffix)) continue;
       const TensorStats golden{NumberOf(golden_stats[kMax]), NumberOf(golden_stats[kMin]),
                                NumberOf(golden_stats[kMean]), NumberOf(golden_stats[kNorm]), leaf.Elements()};
       std::vector<int> ranks = MergedData::Suspects(leaf, golden);

@@ -217,12 +217,29 @@ class Finisher {
     return out;
   }
 
+  /// The same call on the other ranks of the unit, by its name there.
+  void AddPeers(uint32_t node, MergeSource* out) const {
+    const PoolNode& n = pool_[node];
+    if (pool_.RankCount() < 2) return;
+    out->peers = {{n.rank, n.op}};
+    const size_t stage = n.rank / pool_.Cells();
+    for (const bool near : {true, false}) {
+      for (uint32_t rank = 0; rank < pool_.RankCount(); ++rank) {
+        if (rank == n.rank || (rank / pool_.Cells() == stage) != near) continue;
+        const uint32_t peer = pool_.Find(rank, n.was);
+        if (peer != kNoIndex && pool_[peer].op != kNoIndex) out->peers.push_back({rank, pool_[peer].op});
+      }
+      if (near) out->near_peers = out->peers.size();
+    }
+  }
+
   MergeSource SourceOf(uint32_t node, bool unmerged, NodeType parent) const {
     const PoolNode& n = pool_[node];
     MergeSource out;
     if (n.op == kNoIndex) return out;
     if (unmerged || parent != NodeType::kModule || IsCommunication(n.name)) {
       out.cells = {{n.rank, n.op}};
+      AddPeers(node, &out);
       return out;
     }
     const bool of_expert = settings_.ep > 1 && IsOfExpert(node);

@@ -16,6 +16,9 @@ StatusOr<std::string> WriteDivergence(const CompareSettings& settings, const Com
   json.Member("results", results);
   json.Member("pairs_compared", report.pairs.size());
   json.Member("pairs_failed", report.failures.size());
+  json.Member("whole", report.story.whole());
+  json.Key("not_whole"), WriteGaps(&json, report.story.gaps);
+  json.Member("rows_without_tensor", report.story.unread);
   DivergenceMembers(&json, report.divergence);
   if (report.replayed) json.Key("replays"), WriteReplays(&json, report.replays);
   json.EndObject();

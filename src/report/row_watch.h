@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compare/pair/compare.h"
-#include "match/layer_place.h"
+#include "match/modules/layer_place.h"
 #include "report/advisor.h"
 #include "report/rows/row_sink.h"
 

@@ -111,7 +111,7 @@ void RowWatch::WriteRows(JsonWriter* json) const {
 std::string RowWatch::PageJson() const {
   std::vector<std::string_view> target_only, golden_only;
   for (size_t i = 0; i < pair_.plan.golden_of.size() && target_only.size() < options_.names; ++i) {
-    if (pair_.plan.golden_of[i] == kNoOp) target_only.push_back(pair_.target->ops()[i].name);
+    if (pair_.plan.golden_of[i] == kNoOp && !pair_.plan.NotSeen(i)) target_only.push_back(pair_.target->ops()[i].name);
   }
   for (size_t i = 0; i < std::min(options_.names, pair_.plan.golden_only.size()); ++i) {
     golden_only.push_back(pair_.golden->ops()[pair_.plan.golden_only[i]].name);

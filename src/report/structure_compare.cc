@@ -290,6 +290,10 @@ void MappingSuggestion::Add(const SuggestedMapping& one) {
     }
   }
   sum_.left_out.insert(sum_.left_out.end(), one.left_out.begin(), one.left_out.end());
+  for (const std::string& line : one.joined) {
+    if (std::ranges::find(sum_.joined, line) == sum_.joined.end()) sum_.joined.push_back(line);
+  }
+  sum_.modules += one.modules;
   sum_.calls += one.calls;
   sum_.matched_with += one.matched_with;
   sum_.matched_without += one.matched_without;

@@ -21,7 +21,11 @@ std::string Names(const std::vector<std::string>& names, uint64_t total) {
 }
 
 void AppendUnmatched(const PairReport& pair, std::string* out) {
-  const uint64_t target_only = pair.counts.ops - pair.counts.matched_ops;
+  const uint64_t target_only = pair.counts.ops - pair.counts.matched_ops - pair.target_unseen;
+  if (pair.target_unseen + pair.golden_unseen > 0) {
+    *out += fmt::format("  not seen: {} ops, which the recording that is not whole may have had\n",
+                        pair.target_unseen + pair.golden_unseen);
+  }
   if (target_only == 0 && pair.golden_only_ops == 0) {
     *out += fmt::format("  ops: {}, all matched\n", pair.counts.ops);
     return;
@@ -39,7 +43,7 @@ void AppendUnmatched(const PairReport& pair, std::string* out) {
 
 /// Where one run has more ops, a different shape mostly means that two different calls stand against each other.
 std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
-  const bool unmatched = pair.counts.ops > pair.counts.matched_ops || pair.golden_only_ops > 0;
+  const bool unmatched = pair.counts.ops > pair.counts.matched_ops + pair.target_unseen || pair.golden_only_ops > 0;
   return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ")
              ? " (probably two different calls: try -fm)"
              : "";
@@ -49,6 +53,13 @@ std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
 std::string Because(const FirstDifference& d) {
   const Cause cause = CauseOf(d);
   return cause == Cause::kOp || cause == Cause::kDType ? "" : "; " + CauseText(cause, Language::kEnglish);
+}
+
+/// Nothing differs where it could be seen.
+std::string NoneText(const PairReport& pair) {
+  const bool whole = pair.gaps.empty() && pair.unread == 0;
+  return whole ? "  first difference: none, all matched ops agree\n"
+               : "  first difference: none in what was seen, which was not all\n";
 }
 
 void AppendDifferences(const PairReport& pair, std::string* out) {
@@ -69,8 +80,9 @@ void AppendDifferences(const PairReport& pair, std::string* out) {
   if (first.kind != Kind::kNone)
     line(source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ", first);
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
-    *out += pair.counts.matched_ops > 0 ? "  first difference: none, all matched ops agree\n"
-                                        : "  first difference: unknown, no op of the target has a partner; try -fm\n";
+    *out += pair.counts.matched_ops > 0
+                ? NoneText(pair)
+                : "  first difference: unknown, no op of the target has a partner; try -lm or -fm\n";
   }
 }
 
@@ -186,8 +198,11 @@ void WritePair(JsonWriter* json, const PairReport& pair) {
   json->Member("warning", pair.counts.warning);
   json->Member("error", pair.counts.error);
   json->Member("matched_ops", pair.counts.matched_ops);
-  json->Member("target_only_ops", pair.counts.ops - pair.counts.matched_ops);
+  json->Member("target_only_ops", pair.counts.ops - pair.counts.matched_ops - pair.target_unseen);
   json->Member("golden_only_ops", pair.golden_only_ops);
+  json->Member("ops_not_seen", pair.target_unseen + pair.golden_unseen);
+  json->Member("rows_without_tensor", pair.unread);
+  json->Key("not_whole"), WriteGaps(json, pair.gaps);
   json->Member("target_only", pair.target_only);
   json->Member("golden_only", pair.golden_only);
   WriteDifference(json, "first_difference", pair.differences.first);
@@ -219,7 +234,8 @@ std::string DifferenceLine(const FirstDifference& d) {
 std::string SummaryText(const CompareReport& report) {
   const bool values = !report.pairs.empty() && !report.pairs.front().structure;
   const Language language = LocaleLanguage();
-  std::string out = values ? StoryText(report.story, language) : "";
+  std::string out = values ? StoryText(report.story, language) : GapText(report.story.gaps, language);
+  if (!values && !out.empty()) out += "\n";
   for (const PairReport& pair : report.pairs) {
     out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
     out += " (" + std::string(ModeText(pair));

@@ -21,6 +21,9 @@ struct PairReport {
   std::vector<std::string> paths;  // result files
   CompareCounts counts;
   uint64_t golden_only_ops = 0;
+  uint64_t target_unseen = 0, golden_unseen = 0;  // ops that the other side, which is not whole, may have had
+  uint64_t unread = 0;                            // rows whose tensors could not be read
+  std::vector<RecordingGap> gaps;
   std::vector<std::string> target_only, golden_only;  // the first few names
   Differences differences;
   std::vector<std::string> warnings;

@@ -177,6 +177,14 @@ std::vector<ServedRoute> Handler::Routes() {
   return routes;
 }
 
+bool Handler::ShowsToken(const Request& request) const {
+  if (guest_) return true;  // whom the host lets in
+  if (!KnownHost(request.host)) return false;
+  if (!request.token.empty()) return SameToken(request.token, token_);
+  const auto target = ParseTarget(request.target);
+  return target.ok() && SameToken(target->Get("token"), token_);
+}
+
 Response Handler::Answer(const Request& request) const {
   if (auto refusal = RefuseBody(request)) return *std::move(refusal);
   if (request.method == "POST") return Change(request);

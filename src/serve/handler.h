@@ -41,6 +41,8 @@ class Handler {
   /// The page is given to whom the host lets in, with the token inside, and may stand in a frame of the host's.
   Handler(view::Viewer* viewer, std::string token, Guest, Converter* converter = nullptr);
   Response Answer(const Request& request) const;
+  /// Whether the request shows the token, whatever is answered to it.
+  bool ShowsToken(const Request& request) const;
   /// Whatever is answered with more than an error.
   static std::vector<ServedRoute> Routes();
   /// Nothing when the request, of which only the head is known, is one whose body should be read.

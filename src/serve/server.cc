@@ -6,6 +6,7 @@
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -13,6 +14,8 @@
 #include <boost/beast/http.hpp>
 #include <cstdio>
 #include <exception>
+#include <list>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <thread>
@@ -38,11 +41,27 @@ constexpr size_t kMaxDrainBytes = 1 << 20;
 constexpr auto kLinger = std::chrono::seconds(1);
 constexpr auto kInterruptPoll = std::chrono::milliseconds(100);
 
+class Session;
+
+// Connections that have shown no token yet, the oldest first.
+class Strangers {
+ public:
+  void Add(const std::shared_ptr<Session>& session);
+  void Remove(const Session* session);
+  // The oldest but `newest`; null when there is none.
+  std::shared_ptr<Session> TakeOldest(const Session* newest);
+
+ private:
+  std::mutex mutex_;
+  std::list<std::pair<const Session*, std::weak_ptr<Session>>> list_;
+};
+
 // What every connection needs of its server.
 struct Shared {
   const Handler* handler = nullptr;
   std::chrono::milliseconds timeout{};
   std::atomic<int> connections{0};
+  Strangers strangers;
 };
 
 // A connection: reads a request, answers it, and so on until either end closes. It lives as long as an operation refers
@@ -50,7 +69,10 @@ struct Shared {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   Session(tcp::socket socket, Shared* shared) : stream_(std::move(socket)), shared_(shared) { ++shared_->connections; }
-  ~Session() { --shared_->connections; }
+  ~Session() {
+    --shared_->connections;
+    if (!known_) shared_->strangers.Remove(this);
+  }
 
   void Read() {
     body_parser_.reset();
@@ -59,6 +81,14 @@ class Session : public std::enable_shared_from_this<Session> {
     stream_.expires_after(shared_->timeout);
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](error_code ec, size_t) { self->OnRead(ec); });
+  }
+
+  // Makes room for another; from any thread.
+  void GiveWay() {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] {
+      error_code ignored;
+      self->stream_.socket().close(ignored);
+    });
   }
 
   void Refuse(int status, std::string_view text) { Write(Handler::Refusal(status, text), 11, false); }
@@ -76,6 +106,10 @@ class Session : public std::enable_shared_from_this<Session> {
     if (ec) return Close();
     const auto& head = parser_->get();
     const Request request = RequestOf(head);
+    if (!known_ && shared_->handler->ShowsToken(request)) {
+      known_ = true;
+      shared_->strangers.Remove(this);
+    }
     const bool head_only = head.method() == http::verb::head;
     if (request.method == "POST" && request.has_body) {
       auto refusal = shared_->handler->RefuseBody(request);
@@ -176,7 +210,28 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   Shared* shared_;
   size_t drained_ = 0;
+  bool known_ = false;  // has shown the token
 };
+
+void Strangers::Add(const std::shared_ptr<Session>& session) {
+  const std::lock_guard lock(mutex_);
+  list_.emplace_back(session.get(), session);
+}
+
+void Strangers::Remove(const Session* session) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(list_, [&](const auto& entry) { return entry.first == session; });
+}
+
+std::shared_ptr<Session> Strangers::TakeOldest(const Session* newest) {
+  const std::lock_guard lock(mutex_);
+  while (!list_.empty() && list_.front().first != newest) {
+    std::shared_ptr<Session> out = list_.front().second.lock();
+    list_.pop_front();
+    if (out) return out;
+  }
+  return nullptr;
+}
 
 }  // namespace
 
@@ -205,7 +260,13 @@ struct Server::Impl {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     auto session = std::make_shared<Session>(std::move(socket), &shared);
-    if (shared.connections > options.max_connections) {
+    shared.strangers.Add(session);
+    // Who has shown no token never shuts others out: the oldest of them goes first.
+    std::shared_ptr<Session> stranger;
+    const bool full = shared.connections > options.max_connections;
+    if (full) stranger = shared.strangers.TakeOldest(session.get());
+    if (stranger) stranger->GiveWay();
+    if (full && !stranger) {
       session->Refuse(503, "too many connections are open: close some tabs");
     } else {
       session->Read();

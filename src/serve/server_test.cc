@@ -369,6 +369,21 @@ TEST_F(ServerTest, TooManyConnections) {
   EXPECT_EQ(status, 200);
 }
 
+TEST_F(ServerTest, StrangersShutNobodyOut) {
+  ServerOptions options;
+  options.max_connections = 8;
+  StartWith(options);
+  Client known(server->port());
+  known.Send(fmt::format("GET /api/files HTTP/1.1\r\n{}{}\r\n", Host(), Token()));
+  EXPECT_EQ(StatusOf(known.ReadOne()), 200);
+  std::vector<std::unique_ptr<Client>> strangers;
+  for (int i = 0; i < 40; ++i) strangers.push_back(std::make_unique<Client>(server->port()));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(StatusOf(Get("/api/files")), 200);
+  // Who showed the token is still there.
+  known.Send(fmt::format("GET /api/files HTTP/1.1\r\n{}{}\r\n", Host(), Token()));
+  EXPECT_EQ(StatusOf(known.ReadOne()), 200);
+}
+
 TEST_F(ServerTest, ConcurrentRequests) {
   std::atomic<int> good{0};
   std::vector<std::thread> threads;

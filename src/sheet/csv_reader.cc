@@ -78,6 +78,24 @@ Status ReadCsvText(std::string_view text, const std::string& path, const TakeRow
   return CsvParser(text, path).ReadAll(take);
 }
 
+Status ReadCutCsv(const std::string& path, const TakeRow& take, uint64_t* cut) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  std::string_view text = file.text();
+  const size_t end = text.rfind('\n');
+  *cut = 0;
+  if (end != std::string_view::npos && end + 1 < text.size()) {
+    text = text.substr(0, end + 1);
+    ++*cut;
+  }
+  size_t columns = 0;
+  return ReadCsvText(text, path, [&](const std::vector<SheetCell>& cells, bool first) {
+    if (first) columns = cells.size();
+    if (cells.size() >= columns) return take(cells, first);
+    ++*cut;
+    return OkStatus();
+  });
+}
+
 Status ReadCsv(const std::string& path, const TakeRow& take) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   return ReadCsvText(file.text(), path, take);

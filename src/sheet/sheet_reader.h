@@ -34,6 +34,9 @@ Status ReadXlsxBytes(std::string_view file, const std::string& path, const TakeR
 
 /// Comma separated, quotes doubled within quotes, as Python and spreadsheets write.
 Status ReadCsv(const std::string& path, const TakeRow& take);
+/// Of a file that may have been cut while it was written: a last row without its end, and rows with fewer cells than
+/// the first, are left out and counted.
+Status ReadCutCsv(const std::string& path, const TakeRow& take, uint64_t* cut);
 Status ReadCsvText(std::string_view text, const std::string& path, const TakeRow& take);
 
 }  // namespace msprobe

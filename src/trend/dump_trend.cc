@@ -49,6 +49,7 @@ struct DumpPart {
   int micro_steps = 1;
   std::string failed;  // why it could not be read
   std::vector<std::string> warnings;
+  std::vector<RecordingGap> gaps;
 
   uint32_t Id(const std::string& name) {
     const auto found = ids.find(name);
@@ -114,6 +115,7 @@ class PartReader {
  private:
   Status ReadAll() {
     MSP_ASSIGN_OR_RETURN(const DumpFile file, DumpFile::Open(dump_.path));
+    NoteGap(DumpSide::kOnly, file, &part_.gaps);
     if (!file.truncated().empty()) part_.warnings.push_back(file.truncated());
     MicroSteps micro;
     if (settings_.micro_steps) MSP_RETURN_IF_ERROR(FindSteps(file, &micro));
@@ -220,7 +222,9 @@ class TrendWriter {
 
   Status Take(const RankDump& dump, DumpPart part) {
     for (std::string& warning : part.warnings) report_->warnings.push_back(std::move(warning));
+    report_->gaps.insert(report_->gaps.end(), part.gaps.begin(), part.gaps.end());
     if (!part.failed.empty()) {
+      ++report_->left_out;
       report_->warnings.push_back(fmt::format("step {} of rank {} is left out: {}", dump.step, dump.rank, part.failed));
       return OkStatus();
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "dump/gaps.h"
 #include "dump/reader.h"
 
 namespace msprobe {
@@ -20,6 +21,8 @@ struct TrendReport {
   uint64_t rows = 0, targets = 0;
   int64_t max_rank = 0, min_step = 0, max_step = 0;
   std::vector<std::string> warnings;
+  std::vector<RecordingGap> gaps;  // of dumps that are not whole
+  uint64_t left_out = 0;           // ranks of steps that could not be read, and rows that were cut
 };
 
 struct TrendSettings {

@@ -46,7 +46,7 @@ struct MonitorPart {
   std::vector<size_t> stats;  // positions in kMonitorStats of its columns
   std::deque<std::string> names;
   std::unordered_map<std::string_view, uint32_t> ids;
-  uint64_t skipped = 0;
+  uint64_t skipped = 0, cut = 0;
   std::string failed;
 
   uint32_t Id(const std::string& name) {
@@ -99,11 +99,12 @@ class CsvPart {
   explicit CsvPart(const TrendMapping& mapping) : mapping_(mapping) {}
 
   StatusOr<MonitorPart> Read(const std::string& path) {
-    const Status status = ReadCsv(path, [this](const std::vector<SheetCell>& cells, bool first) {
+    const auto take = [this](const std::vector<SheetCell>& cells, bool first) {
       if (first) return Head(cells);
       Row(cells);
       return OkStatus();
-    });
+    };
+    const Status status = ReadCutCsv(path, take, &part_.cut);
     if (!status.ok() && status.code() != Code::kBadInput) return status;
     if (!status.ok()) part_.failed = status.message();
     return std::move(part_);
@@ -350,6 +351,11 @@ StatusOr<TrendReport> WriteMonitorTrend(const std::vector<MonitorFile>& files, c
       report.warnings.push_back(fmt::format(
           "{}: {} rows without a name or with steps that are not numbers are left out", files[i].path, part.skipped));
     }
+    if (part.cut > 0) {
+      report.warnings.push_back(fmt::format("{}: {} rows that were cut are left out: the training may have been killed",
+                                            files[i].path, part.cut));
+    }
+    report.left_out += part.cut + (part.failed.empty() ? 0 : 1);
     survey.Add(files[i], part);
     return OkStatus();
   }));

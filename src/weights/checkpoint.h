@@ -2,8 +2,10 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,8 @@ struct Checkpoint {
   std::vector<WeightTensor> optimizer;  // states of the optimizer, under names of their own
   /// Copies of whole tensors that other ranks hold; they should be equal to the tensor of the same name.
   std::vector<WeightTensor> copies;
+  std::map<std::string, std::set<std::string>> unread;  // classes of objects among the tensors, and where they are
+  std::set<std::string> left_out;                       // what files hold beside tensors, by key
   std::vector<std::string> notes;  // what a person should know: tensors left out, a layout that was guessed
   std::deque<PtFile> torch_files;
   /// What the training was started with, if a file holds it: an object, or a dict, of one of `torch_files`.

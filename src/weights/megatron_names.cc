@@ -42,9 +42,15 @@ bool HasTwoStacks(const std::vector<WeightTensor>& tensors) {
 
 TensorSplit SplitOf(const std::string& name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  constexpr std::array<std::string_view, 8> kRows{"linear_qkv.",         "linear_fc1.",       "word_embeddings.weight",
-                                                  "output_layer.weight", "linear_q_up_proj.", "linear_kv_up_proj.",
-                                                  "linear_q.",           "linear_kv."};
+  constexpr std::array<std::string_view, 9> kRows{"eh_proj.",
+                                                  "linear_qkv.",
+                                                  "linear_fc1.",
+                                                  "word_embeddings.weight",
+                                                  "output_layer.weight",
+                                                  "linear_q_up_proj.",
+                                                  "linear_kv_up_proj.",
+                                                  "linear_q.",
+                                                  "linear_kv."};
   if (has("layer_norm")) return TensorSplit::kCopies;
   if (std::any_of(kRows.begin(), kRows.end(), has)) return TensorSplit::kRows;
   return has("linear_fc2.weight") || has("linear_proj.weight") ? TensorSplit::kColumns : TensorSplit::kCopies;

@@ -23,7 +23,8 @@ struct MegatronRank {
   std::vector<int64_t> numbers;
   int file = 0;
   const PtValue* value = nullptr;
-  std::vector<std::vector<WeightTensor>> states;  // of the distributed optimizer, by the chunk of their weights
+  std::vector<std::vector<WeightTensor>> weights;  // of each chunk
+  std::vector<std::vector<WeightTensor>> states;   // of the distributed optimizer, by the chunk of their weights
 };
 
 bool ParseRank(std::string_view name, MegatronRank* out) {
@@ -55,7 +56,8 @@ struct MegatronChunk {
 
 /// Where the digits behind `word` stand in `name`; npos without any.
 size_t NumberAfter(const std::string& name, std::string_view word, size_t* length) {
-  const size_t at = name.find(word);
+  // Layers of multi-token prediction are counted apart on whatever stage.
+  const size_t at = word == "layers." && name.starts_with("mtp.") ? std::string::npos : name.find(word);
   if (at == std::string::npos) return at;
   const size_t begin = at + word.size(), end = std::min(name.find_first_not_of("0123456789", begin), name.size());
   *length = end - begin;
@@ -79,6 +81,7 @@ class MegatronReader {
   Status Read() {
     MSP_RETURN_IF_ERROR(OpenRanks());
     MSP_RETURN_IF_ERROR(CheckRanks());
+    for (MegatronRank& rank : ranks_) MSP_RETURN_IF_ERROR(ReadChunks(&rank));
     ReadDistributedOptimizer();
     const auto chunks = static_cast<int64_t>(ChunkKeys().size());
     for (int64_t ep = 0; ep < ep_; ++ep) {
@@ -97,7 +100,7 @@ class MegatronReader {
     }
     for (const MegatronRank& rank : ranks_) {
       const PtValue* states = PtMember(*rank.value, "optimizer");
-      if (states) ListTensors(*states, rank.directory + ".optimizer", rank.file, &out_->optimizer);
+      if (states) ListStates(*states, rank.directory + ".optimizer", rank.file, out_);
     }
     out_->format = fmt::format("Megatron, TP {} PP {}", tp_, pp_);
     if (ep_ > 1) out_->format += fmt::format(" EP {}", ep_);
@@ -161,14 +164,25 @@ class MegatronReader {
     return keys;
   }
 
-  /// The weights of one chunk of a rank.
-  std::vector<WeightTensor> ChunkOf(const MegatronRank& rank, const std::string& key) const {
-    std::vector<WeightTensor> tensors;
-    if (const PtValue* model = PtMember(*rank.value, key)) ListTensors(*model, "", rank.file, &tensors);
-    std::erase_if(tensors, [](const WeightTensor& t) { return t.name.ends_with("_extra_state"); });
-    const bool two_stacks = HasTwoStacks(tensors);
-    for (WeightTensor& t : tensors) t.name = McoreName(std::move(t.name), two_stacks);
-    return tensors;
+  /// The weights of a rank; all else is left out.
+  Status ReadChunks(MegatronRank* rank) {
+    const std::vector<std::string> keys = ChunkKeys();
+    for (const std::string& key : keys) {
+      std::vector<WeightTensor> tensors;
+      const PtValue* model = PtMember(*rank->value, key);
+      if (model) MSP_RETURN_IF_ERROR(ListTensors(*model, "", rank->file, out_, &tensors));
+      std::erase_if(tensors, [](const WeightTensor& t) { return t.name.ends_with("_extra_state"); });
+      const bool two_stacks = HasTwoStacks(tensors);
+      for (WeightTensor& t : tensors) t.name = McoreName(std::move(t.name), two_stacks);
+      rank->weights.push_back(std::move(tensors));
+    }
+    const PtValue* dict = PtDict(*rank->value);
+    for (size_t i = 0; dict && i + 1 < dict->items.size(); i += 2) {
+      const std::string key(dict->items[i].text);
+      const bool known = key == "args" || key == "optimizer" || dict->items[i + 1].items.empty();
+      if (!known && std::find(keys.begin(), keys.end(), key) == keys.end()) out_->left_out.insert(key);
+    }
+    return OkStatus();
   }
 
   static void AddToChunk(WeightTensor t, MegatronChunk* out) {
@@ -181,10 +195,9 @@ class MegatronReader {
   }
 
   void CollectChunk(int64_t ep, int64_t pp, int64_t v, MegatronChunk* out) const {
-    const std::string key = ChunkKeys()[static_cast<size_t>(v)];
     for (const MegatronRank& rank : ranks_) {
       if (rank.ep != ep || rank.pp != pp) continue;
-      for (WeightTensor& t : ChunkOf(rank, key)) AddToChunk(std::move(t), out);
+      for (const WeightTensor& t : rank.weights[static_cast<size_t>(v)]) AddToChunk(t, out);
     }
   }
 
@@ -217,9 +230,7 @@ class MegatronReader {
     if (!file.ok()) return false;
     const auto saved = OpenTorch(*file, out_);
     if (!saved.ok()) return false;
-    std::vector<std::vector<WeightTensor>> chunks;
-    for (const std::string& key : ChunkKeys()) chunks.push_back(ChunkOf(*rank, key));
-    return CutDistributedOptimizer(**saved, *file, chunks, &rank->states);
+    return CutDistributedOptimizer(**saved, *file, rank->weights, &rank->states);
   }
 
   /// fc1 of a gated layer has two halves, so it is twice as long as fc2 is wide.
@@ -276,6 +287,10 @@ class MegatronReader {
   Status AddStates(const MegatronChunk& chunk, int64_t layers_before, int64_t ep) {
     const size_t copies = out_->copies.size();
     for (const std::string& name : chunk.names) {
+      if (static_cast<int64_t>(chunk.tensors.at(name).size()) != tp_) {
+        out_->left_out.insert(name);
+        continue;
+      }
       MSP_ASSIGN_OR_RETURN(WeightTensor t, JoinRanks(name, chunk.tensors.at(name), chunk));
       t.name = AddToNumber(name, kLayers, layers_before);
       if (ep_ > 1) t.name = AddToNumber(t.name, kExperts, ep * (out_->facts.experts / ep_));

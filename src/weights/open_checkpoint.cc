@@ -54,11 +54,12 @@ Status ReadAnyDirectory(const std::string& given, Checkpoint* out) {
 StatusOr<Checkpoint> OpenCheckpoint(const std::string& path) {
   Checkpoint out;
   out.path = path;
-  if (!PathExists(path)) return BadInput(path + " does not exist: check the path");
+  if (!PathExists(path)) return Missing(path, "check the path");
   MSP_RETURN_IF_ERROR(IsDirectory(path) ? ReadAnyDirectory(path, &out) : ReadTensorFile(path, &out));
   if (out.tensors.empty() && out.optimizer.empty()) {
     return BadInput(path + " holds no tensors: give the checkpoint of a model");
   }
+  NoteUnread(&out);
   return out;
 }
 

@@ -1,7 +1,9 @@
 // The formats of checkpoints, for checkpoint.cc, and what their readers have in common.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/checkpoint.h"
@@ -30,9 +32,24 @@ StatusOr<std::string> LatestIteration(const std::string& directory);
 const PtValue* PtMember(const PtValue& value, std::string_view key);
 /// Opens a file of torch.save() with objects shown; it lives as long as the checkpoint.
 StatusOr<const PtValue*> OpenTorch(int file, Checkpoint* out);
-/// All tensors in `value`, with the keys that lead to them.
-void ListTensors(const PtValue& value, const std::string& prefix, int file, std::vector<WeightTensor>* out);
+/// The dict of an object that is one, or `value` itself if it is a dict; else null.
+const PtValue* PtDict(const PtValue& value);
+/// All tensors in `value`, with the keys that lead to them. Objects that are not made are noted; kBadInput where one
+/// is made of tensors, for what it makes of them is not known.
+Status ListTensors(const PtValue& value, const std::string& prefix, int file, Checkpoint* checkpoint,
+                   std::vector<WeightTensor>* out);
+/// The same of an optimizer: its states are left out with a note where one of them is hidden.
+void ListStates(const PtValue& value, const std::string& prefix, int file, Checkpoint* out);
+/// The notes on what was left unread, once all is read: objects that are not made, and what is no tensor.
+void NoteUnread(Checkpoint* out);
 int64_t PtInt(const PtValue* value, int64_t otherwise);
+
+/// Objects of the metadata that hold states ("param_state" of dp_zero_gather_scatter), by name, with their file.
+using StateObjects = std::map<std::string, std::pair<const PtValue*, int>>;
+/// The distributed optimizer where torch.distributed keeps it as each rank has it. Cuts the buckets of dp_reshardable,
+/// or those of `objects`, into states of the weights, as "exp_avg.NAME": the weights of each rank are known from the
+/// arguments. What does not round to the weights stays as it is, with a note.
+void CutBuckets(const StateObjects& objects, Checkpoint* out);
 
 /// What config.json beside the weights says.
 void ReadConfig(const std::string& directory, ModelFacts* facts);

@@ -107,6 +107,9 @@ constexpr std::string_view kKv[] = {"linear_kv", "kv_proj", "wkv", "kv", "to_kv"
 constexpr std::string_view kRouterBias[] = {"e_score_correction_bias", "expert_bias", "topk_bias"};
 constexpr std::string_view kSharedGate[] = {"shared_expert_gate", "shared_experts_gate", "gate_weight"};
 
+// Multi-token prediction: a layer behind the others, whose number Megatron counts apart.
+constexpr std::string_view kMtp[] = {"enorm", "hnorm", "eh_proj", "embed_tokens"};
+
 bool In(Words words, std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); }
 
 bool AnyHas(const std::vector<std::string>& words, std::initializer_list<std::string_view> parts) {
@@ -189,6 +192,9 @@ std::string MlpWord(const std::string& last, const std::vector<std::string>& wor
 
 std::string WordInLayer(const WeightName& name, const std::vector<std::string>& words, int64_t sub) {
   const std::string& last = words.back();
+  const bool shared_head = AnyHas(words, {"shared_head"});
+  if (In(kMtp, last)) return "mtp." + last;
+  if (shared_head || (name.mtp && last == "final_layernorm")) return IsNorm(last) ? "mtp.norm" : "mtp.head";
   const bool cross = AnyHas(words, {"cross", "encdec", "encoder_attn", "inter_attention"});
   const bool attention = AnyHas(words, {"attn", "attention"}) && !AnyHas({last}, {"layernorm", "norm"});
   const bool attended = AnyHas({words.begin(), words.end() - 1}, {"attn", "attention"});
@@ -313,6 +319,7 @@ WeightName ParseWeightName(std::string_view name) {
     out.param = In(kRouterBias, out.param) ? "bias" : "weight";  // a parameter without a module of its own
   }
   out.shared = AnyHas(parts, {"shared_expert"});
+  out.mtp = std::find(parts.begin(), parts.end(), "mtp") != parts.end();
   const int64_t sub = TakeNumbers(&parts, &out);
   if (parts.empty()) return out;
   out.leaf = parts.back();

@@ -14,6 +14,7 @@ struct WeightName {
   std::string what;     // "attention.q", "mlp.gate_up", "norm1", "embed", ...; "" where no word is known
   std::string param;    // "weight", "bias", ...
   bool shared = false;  // of the shared expert
+  bool mtp = false;     // of multi-token prediction, numbered apart
   std::string rest;     // the name without what wraps all names of a model
   std::string leaf;     // the last word before the parameter: "c_attn"
   bool kernel = false;  // of TensorFlow or Flax: [in, out]

@@ -157,11 +157,24 @@ class RoleMaker {
   size_t source_ = 0;
 };
 
+/// Layers of multi-token prediction get the numbers behind the others, as Hugging Face has them.
+std::vector<WeightName> NamesOf(const Checkpoint& checkpoint) {
+  std::vector<WeightName> names;
+  int64_t layers = 0;
+  for (const WeightTensor& t : checkpoint.tensors) {
+    const WeightName& name = names.emplace_back(ParseWeightName(t.name));
+    if (!name.mtp) layers = std::max(layers, name.layer + 1);
+  }
+  for (WeightName& name : names) {
+    if (name.mtp && name.layer >= 0) name.layer += layers;
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<RoleTensor> RolesOf(const Checkpoint& checkpoint) {
-  std::vector<WeightName> names;
-  for (const WeightTensor& t : checkpoint.tensors) names.push_back(ParseWeightName(t.name));
+  const std::vector<WeightName> names = NamesOf(checkpoint);
   const Style style = StyleOf(checkpoint, names);
   std::vector<RoleTensor> out;
   RoleMaker maker(checkpoint.facts, style, &out);
@@ -170,8 +183,7 @@ std::vector<RoleTensor> RolesOf(const Checkpoint& checkpoint) {
 }
 
 std::string PartAt(const Checkpoint& checkpoint, size_t source, const std::vector<int64_t>& place) {
-  std::vector<WeightName> names;
-  for (const WeightTensor& t : checkpoint.tensors) names.push_back(ParseWeightName(t.name));
+  const std::vector<WeightName> names = NamesOf(checkpoint);
   const Style style = StyleOf(checkpoint, names);
   std::vector<RoleTensor> parts;
   RoleMaker(checkpoint.facts, style, &parts).Add(names[source], checkpoint.tensors[source], source);

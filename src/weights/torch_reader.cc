@@ -1,5 +1,6 @@
 // One file of tensors: torch.save(), safetensors, .npz, .npy, MindSpore's .ckpt; what it is, its bytes tell.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -26,31 +27,83 @@ std::string TorchKey(const PtValue& key) {
 const PtValue* ModelOf(const PtValue& value) {
   for (const std::string_view key : kModelKeys) {
     const PtValue* model = PtMember(value, key);
-    if (model && model->kind == PtValue::Kind::kDict) return model;
+    if (model && PtDict(*model)) return model;
   }
   return nullptr;
 }
 
 /// A trainer's file also holds schedulers and random states, which are left out.
-void SortTorch(const PtValue& value, int file, Checkpoint* out) {
+Status SortTorch(const PtValue& value, int file, Checkpoint* out) {
   const PtValue* model = ModelOf(value);
-  if (!model) {
+  const PtValue* dict = PtDict(value);
+  if (!model || !dict) {
     const bool states = PtMember(value, "state") && PtMember(value, "param_groups");
-    return ListTensors(value, "", file, states ? &out->optimizer : &out->tensors);
+    if (!states) return ListTensors(value, "", file, out, &out->tensors);
+    ListStates(value, "", file, out);
+    return OkStatus();
   }
-  ListTensors(*model, "", file, &out->tensors);
-  for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
-    const std::string key = TorchKey(value.items[i]);
-    if (&value.items[i + 1] == model) continue;
-    if (IsOptimizerKey(key)) ListTensors(value.items[i + 1], key, file, &out->optimizer);
-    if (key == "args" || key == "hyper_parameters") TakeArguments(&value.items[i + 1], file, out);
+  MSP_RETURN_IF_ERROR(ListTensors(*model, "", file, out, &out->tensors));
+  for (size_t i = 0; i + 1 < dict->items.size(); i += 2) {
+    const std::string key = TorchKey(dict->items[i]);
+    const PtValue& item = dict->items[i + 1];
+    if (&item == model) continue;
+    if (IsOptimizerKey(key)) {
+      ListStates(item, key, file, out);
+    } else if (key == "args" || key == "hyper_parameters") {
+      TakeArguments(&item, file, out);
+    } else if (!item.items.empty()) {
+      out->left_out.insert(key);
+    }
   }
+  return OkStatus();
+}
+
+std::string PtClassName(const PtValue& value) {
+  constexpr size_t kMost = 100;
+  const std::string name = OneLine(value.text.substr(0, kMost));
+  return value.module.empty() ? name : OneLine(value.module.substr(0, kMost)) + "." + name;
+}
+
+/// Whether an object that is not made would hide a tensor.
+bool HoldsTensor(const PtValue& value) {  // NOLINT(misc-no-recursion): the reader of the pickle bounds the levels
+  return value.kind == PtValue::Kind::kTensor || value.kind == PtValue::Kind::kUnread ||
+         std::any_of(value.items.begin(), value.items.end(), HoldsTensor);
+}
+
+constexpr size_t kMostNamed = 6;
+
+/// Of Python's own values, such as sets, it says nothing.
+void CollectClasses(const PtValue& value, std::set<std::string>* out) {  // NOLINT(misc-no-recursion): bounded levels
+  const bool plain = value.module == "builtins" || value.module == "__builtin__" || value.module == "_codecs";
+  if (value.kind == PtValue::Kind::kOther && !plain) out->insert(PtClassName(value));
+  for (const PtValue& item : value.items) CollectClasses(item, out);
+}
+
+/// The first of many, and how many more there are.
+std::string Some(const std::set<std::string>& names) {
+  std::vector<std::string> some;
+  for (const std::string& name : names) {
+    if (some.size() < kMostNamed) some.push_back(OneLine(name));
+  }
+  const size_t more = names.size() - some.size();
+  return fmt::format("{}{}", fmt::join(some, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 }  // namespace
 
-const PtValue* PtMember(const PtValue& value, std::string_view key) {
-  if (value.kind == PtValue::Kind::kOther) return value.items.size() > 1 ? PtMember(value.items[1], key) : nullptr;
+const PtValue* PtDict(const PtValue& value) {
+  if (value.kind == PtValue::Kind::kDict) return &value;
+  const bool holds = value.kind == PtValue::Kind::kOther && value.items.size() == kPtObjectItems &&
+                     value.items[kPtDict].kind == PtValue::Kind::kDict;
+  return holds ? &value.items[kPtDict] : nullptr;
+}
+
+const PtValue* PtMember(const PtValue& value, std::string_view key) {  // NOLINT(misc-no-recursion): two levels
+  if (value.kind == PtValue::Kind::kOther) {
+    if (value.items.size() != kPtObjectItems) return nullptr;
+    const PtValue* found = PtMember(value.items[kPtState], key);
+    return found ? found : PtMember(value.items[kPtDict], key);
+  }
   if (value.kind == PtValue::Kind::kTuple && value.items.size() == 2) {  // attributes in a dict, and in slots
     const PtValue* found = PtMember(value.items[0], key);
     return found ? found : PtMember(value.items[1], key);
@@ -81,19 +134,68 @@ StatusOr<const PtValue*> OpenTorch(int file, Checkpoint* out) {
   return &out->torch_files.back().value();
 }
 
-void ListTensors(const PtValue& value, const std::string& prefix, int file, std::vector<WeightTensor>* out) {
+Status ListTensors(const PtValue& value, const std::string& prefix, int file, Checkpoint* checkpoint,
+                   std::vector<WeightTensor>* out) {  // NOLINT(misc-no-recursion)
   const auto child = [&](const std::string& key) { return prefix.empty() ? key : prefix + "." + key; };
-  if (value.kind == PtValue::Kind::kTensor) {
-    const PtTensor& t = value.tensor;
-    out->push_back(WholeTensor({prefix, t.dtype, t.data, t.shape, t.strides, t.requires_grad}, file));
-  } else if (value.kind == PtValue::Kind::kDict) {
-    for (size_t i = 0; i + 1 < value.items.size(); i += 2)
-      ListTensors(value.items[i + 1], child(TorchKey(value.items[i])), file, out);
-  } else if (value.kind == PtValue::Kind::kList || value.kind == PtValue::Kind::kTuple) {
-    for (size_t i = 0; i < value.items.size(); ++i) ListTensors(value.items[i], child(std::to_string(i)), file, out);
-  } else if (value.kind == PtValue::Kind::kOther && value.items.size() > 1) {
-    ListTensors(value.items[1], prefix, file, out);
+  const auto hides = [&](const std::string& what) {
+    return BadInput(
+        fmt::format("{} holds {} as {}: what tensor that is cannot be told without running it, save a plain "
+                    "tensor",
+                    checkpoint->files[static_cast<size_t>(file)].path, OneLine(prefix), what));
+  };
+  switch (value.kind) {
+    case PtValue::Kind::kTensor: {
+      const PtTensor& t = value.tensor;
+      out->push_back(WholeTensor({prefix, t.dtype, t.data, t.shape, t.strides, t.requires_grad}, file));
+      return OkStatus();
+    }
+    case PtValue::Kind::kDict:
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2)
+        MSP_RETURN_IF_ERROR(ListTensors(value.items[i + 1], child(TorchKey(value.items[i])), file, checkpoint, out));
+      return OkStatus();
+    case PtValue::Kind::kList:
+    case PtValue::Kind::kTuple:
+      for (size_t i = 0; i < value.items.size(); ++i)
+        MSP_RETURN_IF_ERROR(ListTensors(value.items[i], child(std::to_string(i)), file, checkpoint, out));
+      return OkStatus();
+    case PtValue::Kind::kUnread: return hides("a storage, or nested too deeply");
+    case PtValue::Kind::kOther: break;
+    default: return OkStatus();
   }
+  if (value.items.size() != kPtObjectItems || HoldsTensor(value.items[kPtArguments]))
+    return hides(PtClassName(value) + "(...) of tensors");
+  if (!HoldsTensor(value)) {
+    checkpoint->unread[PtClassName(value)].insert(prefix);
+    return OkStatus();
+  }
+  for (const size_t item : {size_t{kPtState}, size_t{kPtList}, size_t{kPtDict}})
+    MSP_RETURN_IF_ERROR(ListTensors(value.items[item], prefix, file, checkpoint, out));
+  return OkStatus();
+}
+
+void ListStates(const PtValue& value, const std::string& prefix, int file, Checkpoint* out) {
+  std::vector<WeightTensor> states;
+  const Status status = ListTensors(value, prefix, file, out, &states);
+  if (!status.ok()) {
+    out->notes.push_back("states of the optimizer are not read: " + status.message());
+    return;
+  }
+  for (WeightTensor& t : states) out->optimizer.push_back(std::move(t));
+}
+
+void NoteUnread(Checkpoint* out) {
+  for (const auto& [type, places] : out->unread) {
+    out->notes.push_back(fmt::format("{} of {} among the tensors not made and not read: {}",
+                                     places.size() == 1 ? "an object" : fmt::format("{} objects", places.size()), type,
+                                     Some(places)));
+  }
+  if (out->arguments) {
+    std::set<std::string> classes;
+    for (const PtValue& item : out->arguments->items) CollectClasses(item, &classes);
+    if (!classes.empty())
+      out->notes.push_back("objects in the arguments are kept as names, none was made: " + Some(classes));
+  }
+  if (!out->left_out.empty()) out->notes.push_back("not read, for it holds no weights: " + Some(out->left_out));
 }
 
 Status ReadTensorFile(const std::string& path, Checkpoint* out) {
@@ -117,8 +219,7 @@ Status ReadTensorFile(const std::string& path, Checkpoint* out) {
   }
   out->format = "torch";
   MSP_ASSIGN_OR_RETURN(const PtValue* value, OpenTorch(file, out));
-  SortTorch(*value, file, out);
-  return OkStatus();
+  return SortTorch(*value, file, out);
 }
 
 }  // namespace msprobe

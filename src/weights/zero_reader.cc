@@ -171,12 +171,12 @@ Status JoinShares(const std::string& directory, const std::vector<std::vector<Na
 }
 
 /// The moments, as each rank holds them.
-void ListStates(const ZeroRanks& ranks, Checkpoint* out) {
+void ListRankStates(const ZeroRanks& ranks, Checkpoint* out) {
   for (size_t r = 0; r < ranks.states.size(); ++r) {
     const PtValue* state = PtMember(*ranks.states[r].value, "optimizer_state_dict");
     const PtValue* base = state ? PtMember(*state, "base_optimizer_state") : nullptr;
     if (!base && state) base = PtMember(*state, "optimizer_state_dict");
-    if (base) ListTensors(*base, fmt::format("optimizer.rank{}", r), ranks.states[r].file, &out->optimizer);
+    if (base) ListStates(*base, fmt::format("optimizer.rank{}", r), ranks.states[r].file, out);
   }
 }
 
@@ -202,7 +202,7 @@ Status ReadZero(const std::string& directory, Checkpoint* out) {
   const bool stage3 = state && PtMember(*state, "fp32_flat_groups");
   const bool stage2 = state && PtMember(*state, "single_partition_of_fp32_groups");
   std::vector<WeightTensor> copies;
-  if (module) ListTensors(*module, "", ranks.models[0].file, &copies);
+  if (module) MSP_RETURN_IF_ERROR(ListTensors(*module, "", ranks.models[0].file, out, &copies));
   if (!shapes || !(stage2 || stage3)) {
     out->tensors = std::move(copies);
     return OkStatus();
@@ -219,7 +219,7 @@ Status ReadZero(const std::string& directory, Checkpoint* out) {
     const auto end = out->tensors.begin() + static_cast<int64_t>(trained);
     if (t.elements() > 0 && std::find_if(out->tensors.begin(), end, same) == end) out->tensors.push_back(std::move(t));
   }
-  ListStates(ranks, out);
+  ListRankStates(ranks, out);
   return OkStatus();
 }
 

@@ -16,6 +16,7 @@ import sys
 from concurrent.futures import Future
 from pathlib import Path
 
+import catalogue
 import models
 import numpy
 import torch
@@ -58,7 +59,7 @@ def train(model_name, rank, world, config_path):
         # Before the model, as the earlier tool sees no function that a model holds since it was made.
         debugger = PrecisionDebugger(config_path=config_path)
     seed()
-    training = models.MODELS[model_name](rank, world)
+    training = catalogue.BUILDERS[model_name](rank, world)
     parts = training.model if isinstance(training.model, list) else [training.model]
     seed()
 
@@ -71,7 +72,7 @@ def train(model_name, rank, world, config_path):
             debugger.stop()
 
     steps = []
-    for _ in range(models.STEPS):
+    for _ in range(catalogue.steps(model_name)):
         for optimizer in training.optimizers:
             optimizer.zero_grad()
         losses = training.losses(capture)
@@ -94,7 +95,7 @@ def run_all(model, configurations, out):
     """In a child, as what one model imports stays out of the other models' processes."""
     world = models.WORLD.get(model, 1)
     if world == 1:
-        models.MODELS[model](0, 1)  # for its imports
+        catalogue.BUILDERS[model](0, 1)  # for its imports
     else:  # cannot be made without the others; DTensor imports these when it is first used
         import torch._decomp.decompositions_for_rng
         import torch.distributed.fsdp

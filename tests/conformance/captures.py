@@ -13,12 +13,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
+from catalogue import steps
 from comparison import BITS, BITS_OF_FORWARD, ROUNDING, SHAPE, Comparison, read
+from families import levels_of
 from launch import HERE as TESTS
 from launch import PACKAGE_ROOT, REPO
-from models import MODELS, STEPS, WORLD
+from models import MODELS, WORLD
 from recorded import LIVE, read_recorded
-from rules import rules_of
+from rules import further_rules_of, rules_of
 
 HERE = Path(__file__).resolve().parent
 LEVELS = ("L0", "L1", "mix")
@@ -65,17 +67,21 @@ class Row(NamedTuple):
     precision: str
     differences: int  # of all steps and ranks
     allowed: int
+    agree: Counter = Counter()  # how many values of the first step are equal, by how exactly
+    classes: Counter = Counter()  # how many differences of the first step each row of docs/compatibility.md allows
 
 
 class Captures:
-    def __init__(self, plans, root, recorded=None):
-        """plans: {tool: (interpreter, {model: configurations})}; recorded: {model: read_recorded()}."""
+    def __init__(self, plans, root, recorded=None, rules=rules_of):
+        """plans: {tool: (interpreter, {model: configurations})}; recorded: {model: read_recorded()}; rules: of a model."""
+        self.rules = rules
         self.root, self.rows, self.used, self.recorded = root, [], Counter(), recorded or {}
         self._workers = {}
         for tool, (python, configurations) in plans.items():
             paths = [HERE, TESTS, PACKAGE_ROOT] if tool == "ours" else [HERE, TESTS]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "OMP_NUM_THREADS": "1"}
             environment.update(PYTHONDONTWRITEBYTECODE="1", HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
+            environment["PYTHONHASHSEED"] = "0"  # some models walk over sets (ModernBert)
             with open(root / f"{tool}.txt", "w") as log:
                 self._workers[tool] = subprocess.Popen(
                     [python, HERE / "capture_one.py", tool, root, json.dumps(configurations)],
@@ -119,28 +125,36 @@ class Captures:
             return self.recorded[model][config], (ROUNDING, SHAPE)
         # Where the earlier tool changes what is computed, from the second step on nothing is the same any more.
         same = self.bits(model, "ours", BARE) == self.bits(model, "theirs", config)
-        return steps_of(self, model, "theirs", config), (BITS, BITS) if same else (BITS_OF_FORWARD, SHAPE)
+        first = BITS if same else BITS_OF_FORWARD
+        if any(rule.path == "computes" for rule in self.rules(model)):
+            first = ROUNDING
+        return steps_of(self, model, "theirs", config), (first, BITS if same else SHAPE)
 
     def compare(self, model, config):
+        """What differs and no rule allows, of all steps and ranks."""
         theirs, (of_first, of_others) = self._their_side(model, config)
         found, first = [], None
         for step, (mine, others) in enumerate(zip(steps_of(self, model, "ours", config), theirs, strict=True)):
             precision = of_others if step else of_first
             assert [len(mine), len(others)] == [WORLD.get(model, 1)] * 2
             for ours, other in zip(mine, others):
-                result = Comparison(ours, other, rules_of(model), precision)
+                result = Comparison(ours, other, self.rules(model), precision)
                 found += [f"step {step}, {ours.directory.name}: {line}" for line in result.found]
                 self.used.update(result.allowed)
-                first = first or (len(ours.data), ours.tensors, precision, sum(result.allowed.values()))
-        entries, tensors, precision, allowed = first
-        self.rows.append(Row(model, config, entries, tensors, precision, len(found), allowed))
+                if first is None:
+                    classes = Counter()
+                    for rule, count in result.allowed.items():
+                        classes[rule.row] += count
+                    first = (len(ours.data), ours.tensors, precision), result.agree, classes
+        (entries, tensors, precision), agree, classes = first
+        self.rows.append(Row(model, config, entries, tensors, precision, len(found), classes.total(), agree, classes))
         return found
 
 
 def steps_of(captures, model, tool, config):
     """[[Dump of each rank] of each step]."""
     captures.bits(model, tool, config)
-    return [captures.dumps(model, tool, config, step) for step in range(STEPS)]
+    return [captures.dumps(model, tool, config, step) for step in range(steps(model))]
 
 
 @pytest.fixture(scope="session")
@@ -174,3 +188,10 @@ def write_report(captures, path):
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
     print("\n" + path.read_text())
+
+
+def both_tools(old_python, models, root):
+    """Captures of architectures.py and families.py, of which nothing is recorded."""
+    theirs = {model: {level: COMPARED[level] for level in levels_of(model)} for model in models}
+    ours = {model: {BARE: None, **configurations} for model, configurations in theirs.items()}
+    return Captures({"ours": (sys.executable, ours), "theirs": (old_python, theirs)}, root, rules=further_rules_of)

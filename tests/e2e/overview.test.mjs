@@ -1,8 +1,8 @@
 // Ways to the bug: the overview, the flow of values, the order of execution, ranks and steps; with a server and, from
 // an exported page, without one.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -202,4 +202,19 @@ test('a part of the graphs can be exported, and what is not there is an error', 
   const args = ['export', join(directory, 'demo.vis.db'), '-o', page];
   assert.match(execFileSync(findCommand(), [...args, '--step', '0', '--rank', '0'], { encoding: 'utf8' }), /^page: .*small\.html \([\d.]+ MB, 1 graph, \d+ nodes\)/);
   assert.throws(() => execFileSync(findCommand(), [...args, '--rank', '77'], { stdio: 'pipe' }), /no graph of the chosen/);
+});
+
+test('a run that was killed is told on the first screen, in both languages', async () => {
+  const cut = join(directory, 'cut');
+  cpSync(join(RANKS, 'target'), cut, { recursive: true });
+  const counts = { ops: 1, ops_not_written: 0, bytes: 0, tensor_files: 0, tensor_bytes: 0, tensors_not_written: 0 };
+  writeFileSync(join(cut, 'step0/rank0/dump_summary.json'), JSON.stringify({ state: 'recovered', ...counts }));
+  const { status } = spawnSync(findCommand(), ['graph_visualize', '-tp', cut, '-gp', join(RANKS, 'golden'), '-o', join(directory, 'killed')]);
+  assert.equal(status, 3);
+  const [file] = readdirSync(join(directory, 'killed'));
+  for (const [options, words] of [[{}, /^Step 0, rank 0 of the target was cut: the run was killed after \d+ of its ops/], [CHINESE, /^调试侧 step 0, rank 0 被截断：运行在写出 \d+ 个算子后被终止/]]) {
+    const { page, leave } = await visit(`${server.answer.url}#file=killed/${file}`, options);
+    await holds(async () => assert.match(await page.locator('[data-test=verdict-headline]').innerText(), words));
+    await leave();
+  }
 });

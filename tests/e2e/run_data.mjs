@@ -1,5 +1,5 @@
 // Output of a training monitor, as monitor.series (src/monitor/series_format.h) and as csv.
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 
@@ -54,4 +54,11 @@ export function writeCsvRun(run) {
     const rows = Array.from({ length: 5 }, (_, i) => NAMES.map((name, n) => `0,${name},${first + i},${(n + 1) / (first + i + 1)},0.5`));
     writeFileSync(join(placeOf(run, 0), `grad_reduced_${first}-${first + 4}.csv`), `vpp_stage,name,step,norm,max\n${rows.flat().join('\n')}\n`);
   }
+}
+
+/** The same, of a run that was killed while it wrote its last row. */
+export function cutCsvRun(run) {
+  writeCsvRun(run);
+  const file = join(placeOf(run, 0), 'grad_reduced_5-9.csv');
+  truncateSync(file, statSync(file).size - 6);
 }

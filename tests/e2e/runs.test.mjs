@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { violations } from './accessible.mjs';
-import { appendSteps, writeCsvRun, writeRun } from './run_data.mjs';
+import { appendSteps, cutCsvRun, writeCsvRun, writeRun } from './run_data.mjs';
 import { browser, holds, openPage, OUT, serve, shows, until } from './support.mjs';
 
 const DATA = mkdtempSync(join(tmpdir(), 'msprobe_runs_'));
@@ -18,6 +18,7 @@ before(async () => {
   writeRun(join(DATA, 'broken'), { ranks: 2, steps: 300, nan: true });
   writeRun(join(DATA, 'good'), { ranks: 2, steps: 300 });
   writeCsvRun(join(DATA, 'earlier'));
+  cutCsvRun(join(DATA, 'cut'));
   mkdirSync(join(DATA, 'broken/anomaly_detected/rank1'), { recursive: true });
   const anomaly = { rank: 1, step: 240, micro_step: 0, pp_stage: 0, vpp_stage: 0, call_id: 7, tag_name: '0:layers.2.fc.weight/1/post_grad', message: 'Rule AnomalyTurbulence reports', group_mates: [] };
   writeFileSync(join(DATA, 'broken/anomaly_detected/rank1/anomaly.json'), JSON.stringify({ a: anomaly }));
@@ -98,6 +99,14 @@ test('the page follows a run that grows', async () => {
 test('csv files of the earlier tool are read', async () => {
   await page.goto(`${server.answer.url.split('#')[0]}#run=earlier`);
   await until(async () => (await page.locator('[data-test=run-state]').getAttribute('data-step').catch(() => '')) === '9', 'its steps');
+  assert.equal(await page.locator('[data-test=run-cut]').count(), 0);
+});
+
+test('a row of a csv file that was cut is named', async () => {
+  await page.goto(`${server.answer.url.split('#')[0]}#run=cut`);
+  const said = page.locator('[data-test=run-cut]');
+  await said.waitFor();
+  assert.match(await said.textContent(), /rows left out because they were cut: 1, in grad_reduced_5-9\.csv/);
 });
 
 test('both themes and languages are accessible', async () => {

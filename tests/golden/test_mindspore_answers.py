@@ -52,9 +52,10 @@ def our_rows(case, out):
 
 REVERSED = [f"ms_compare_{m}_cross_reverse" for m in ("m1", "m2")]
 MAPPED = ["ms_compare_m1_ms_dm", "ms_compare_m2_ms_lm"]
+LISTED = "ms_compare_m2_list_vs_net"
 
 
-@pytest.mark.parametrize("case", REVERSED + MAPPED)
+@pytest.mark.parametrize("case", [*REVERSED, *MAPPED, LISTED])
 def test_cells_follow_from_the_dumps(case, tmp_path):
     rows = our_rows(case, tmp_path)
     assert reference_faults(rows, argument(case, "-tp"), argument(case, "-gp")) == []
@@ -347,3 +348,20 @@ def test_trends_are_the_values_of_the_dumps(case, tmp_path):
     assert {key[2] for key in theirs} <= {key[2] for key in ours}
     for key, values in theirs.items():
         assert any(v == values for k, v in ours.items() if k[2] == key[2] and k[4] == key[4]), key
+
+
+def test_a_network_recorded_as_a_list_has_its_partner(tmp_path):
+    """Theirs matches no Cell of `start([net])` with one of `start(net)`; table and graph are to say the same."""
+    rows = our_rows(LISTED, tmp_path / "table")
+    cells = [row for row in rows if row["NPU Name"].startswith("Cell.")]
+    assert len(cells) > 40
+    assert all(row["Bench Name"] == row["NPU Name"].replace("Cell.0.", "Cell.", 1) for row in rows)
+    run_case("ms_vis_m2_list", tmp_path / "graph")
+    (path,) = (p for p in (tmp_path / "graph").iterdir() if p.suffix == ".db")
+    with sqlite3.connect(path) as db:
+        found = db.execute(
+            "SELECT node_name, matched_node_link FROM tb_nodes WHERE data_source='NPU' AND node_name LIKE 'Cell.0.%'"
+        ).fetchall()
+    assert len(found) > 10
+    for name, link in found:
+        assert json.loads(link)[-1] == name.replace("Cell.0.", "Cell.", 1)

@@ -121,18 +121,18 @@ def save_centred_norms(state, directory):
         torch.save(saved, file)
 
 
-def save_distributed_optimizer(directory, bucket=None):
+def save_distributed_optimizer(directory, bucket=None, experts_apart=True):
     """Beside each rank of a checkpoint: fp32 weights and moments, as Megatron gathers them in one long tensor.
 
     Weights lie last first, each from a multiple of 64 elements of its bucket on; a bucket ends with the weight that
-    reaches `bucket` elements. The weights in the files become bf16.
+    reaches `bucket` elements. The weights in the files become bf16. Without expert parallelism, experts lie among the others.
     """
     for file in sorted(directory.glob("iter_*/*/model_optim_rng.pt")):
         saved = torch.load(file, weights_only=False)
         states = []
-        for experts in (False, True):
+        for experts in (False, True) if experts_apart else (None,):
             for key in [k for k in saved if k.startswith("model")]:
-                names = [n for n in saved[key] if (".experts." in n) == experts]
+                names = [n for n in saved[key] if experts is None or (".experts." in n) == experts]
                 flat, begin, at, pieces = {"param": [], "exp_avg": [], "exp_avg_sq": []}, 0, 0, []
                 for name in reversed(names):
                     weight = saved[key][name]
@@ -156,4 +156,7 @@ def save_distributed_optimizer(directory, bucket=None):
         for key in [k for k in saved if k.startswith("model")]:
             saved[key] = {n: t.bfloat16() for n, t in saved[key].items()}
         torch.save(saved, file)
+        of_experts = any(".experts." in n for n in saved["model"]) if "model" in saved else False
+        if of_experts and len(states) == 2 and not file.parent.name.endswith("_000"):
+            states[0] = None  # another rank of expert parallelism has the copy that is saved
         torch.save(states[0] if len(states) == 1 else states, file.with_name("distrib_optim.pt"))

@@ -218,6 +218,33 @@ def test_nan_and_infinity(zoo):
     assert "NaN" in text and "-Infinity" in text and ": nan" not in text
 
 
+def test_what_a_parameter_is_over_ranks(tmp_path):
+    """The attributes that Megatron gives its parameters."""
+    body = """
+net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+net[0].weight.tensor_model_parallel, net[0].weight.partition_dim = True, 1
+net[0].bias.tensor_model_parallel, net[0].bias.partition_dim = False, -1
+net[1].weight.tensor_model_parallel, net[1].weight.partition_dim, net[1].weight.allreduce = True, 0, False
+net[1].bias.sequence_parallel = True
+debugger.start(model=net)
+net(torch.ones(2, 4)).sum().backward()
+debugger.stop()
+"""
+    data = capture(tmp_path, body, level="L0").data()
+    known = {"tensor_model_parallel", "partition_dim", "sequence_parallel", "allreduce"}
+    told = {
+        f"{at}.{name}": {key: value for key, value in item.items() if key in known}
+        for at in (0, 1)
+        for name, item in data[f"Module.{at}.Linear.forward.0"]["parameters"].items()
+    }
+    assert told == {
+        "0.weight": {"tensor_model_parallel": True, "partition_dim": 1},
+        "0.bias": {},
+        "1.weight": {"tensor_model_parallel": True, "partition_dim": 0, "allreduce": False},
+        "1.bias": {"sequence_parallel": True},
+    }
+
+
 def test_requires_grad(zoo):
     data = zoo.data()
     assert data["Tensor.__mul__.1.forward"]["input_args"][0]["requires_grad"] is True

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import torch
-from checkpoint_savers import llama, save_distributed, save_megatron, save_safetensors, save_zero
+from checkpoint_savers import HIDDEN, LAYERS, llama, save_distributed, save_megatron, save_safetensors, save_zero
 from graph_cases import run
 from megatron_savers import mixture, save_centred_norms, save_distributed_optimizer, save_experts, save_older_names
 
@@ -71,6 +71,33 @@ def test_older_names_and_norms_centred_on_zero(tmp_path):
             assert ("1 added to B" in weight["note"]) == norm
 
 
+def test_a_layer_of_multi_token_prediction(tmp_path):
+    """Megatron counts it apart on the last stage; Hugging Face has it as the layer behind the others."""
+    state, made = llama(), llama(7)
+    hf = {**state, **{n.replace("layers.0.", f"layers.{LAYERS}."): t for n, t in made.items() if ".layers.0." in n}}
+    rng = torch.Generator().manual_seed(1)
+    own = {name: 1 + 0.1 * torch.randn(HIDDEN, generator=rng) for name in ("enorm", "hnorm", "shared_head.norm")}
+    own["eh_proj"] = torch.randn(HIDDEN, 2 * HIDDEN, generator=rng)
+    hf.update({f"model.layers.{LAYERS}.{name}.weight": t for name, t in own.items()})
+    save_safetensors(hf, tmp_path / "hf")
+    for name, layout in (("pp2", (2, 2, 1)), ("tp1", (1, 1, 1)), ("vpp", (1, 2, 2))):
+        save_megatron(state, tmp_path / name, *layout)
+        save_megatron(made, tmp_path / f"made_{name}", layout[0], 1, 1)
+        for rank in range(layout[0]):
+            (source,) = (tmp_path / f"made_{name}").glob(f"*/mp_rank_{rank:02d}/*.pt")
+            file = sorted((tmp_path / name).glob(f"*/mp_rank_{rank:02d}*/*.pt"))[-1]
+            saved = torch.load(file, weights_only=False)
+            model = saved["model" if layout[2] == 1 else "model1"]
+            for weight, t in torch.load(source, weights_only=False)["model"].items():
+                if weight.startswith("decoder.layers.0."):
+                    model[weight.replace("decoder.layers.0.", "mtp.layers.0.transformer_layer.")] = t
+            for weight, t in own.items():
+                split = t.chunk(layout[0])[rank] if weight == "eh_proj" else t
+                model[f"mtp.layers.0.{weight.replace('shared_head.norm', 'final_layernorm')}.weight"] = split.clone()
+            torch.save(saved, file)
+        assert_equal(compare(tmp_path / "hf", tmp_path / name), sum(t.numel() for t in hf.values()))
+
+
 def test_partitions_in_fp32_count_and_not_the_weights_in_bf16(tmp_path):
     state = llama()
     save_safetensors(state, tmp_path / "hf")
@@ -106,7 +133,7 @@ def test_states_of_the_distributed_optimizer_are_merged_as_their_weights(tmp_pat
     state = mixture()
     for name, layout in (("d", (2, 1, 2)), ("e", (1, 1, 1))):
         save_experts(state, tmp_path / name, *layout)
-        save_distributed_optimizer(tmp_path / name)
+        save_distributed_optimizer(tmp_path / name, experts_apart=name == "d")
     assert {w["verdict"] for w in compare(tmp_path / "d", tmp_path / "e", "--optimizer")["weights"]} == {"bit-equal"}
     # One moment of one rank, and the weight that it belongs to.
     file = tmp_path / "b" / "iter_0000005" / "mp_rank_01_001" / "distrib_optim.pt"

@@ -108,6 +108,8 @@ def test_what_went_wrong_beside_a_result(pair, tmp_path):
     cut.write_text(cut.read_text()[:-40])
     result = compare(target=tmp_path / "T", golden=tmp_path / "G", output_path=tmp_path / "a")
     assert "dump.json" in " ".join(result.warnings), result.warnings
+    assert not result.whole and result.outcome == "unknown" and "was cut" in str(result)
+    assert "what was given is not whole" in result.warnings[-1]
     (tmp_path / "T" / "rank1" / "dump.json").write_text("{")
     with pytest.raises(CompareInputError) as error:
         compare(target=tmp_path / "T", golden=tmp_path / "G", output_path=tmp_path / "b")

@@ -599,8 +599,8 @@ def test_truncated_dump_is_compared_with_a_warning(tmp_path):
     cut.parent.mkdir()
     cut.write_bytes(whole.read_bytes()[: whole.stat().st_size * 2 // 3])
     done = compare(cut, whole, tmp_path / "out")
-    assert done.returncode == 0
-    assert done.stderr.startswith("[msprobe] warning: ") and len(done.stderr.strip().splitlines()) == 1
+    assert done.returncode == 3 and "was cut" in done.stdout.splitlines()[0]
+    assert done.stderr.startswith("[msprobe] warning: ") and len(done.stderr.strip().splitlines()) == 2
     assert 0 < len(read_csv(tmp_path / "out")) < 40
 
 

@@ -284,7 +284,7 @@ def test_damaged_ranks_are_left_out(tmp_path, inputs):
     (tmp_path / "odd" / "step2" / "rank0" / "construct.json").unlink()
     whole = (tmp_path / "odd" / "step0" / "rank0" / "dump.json").read_text()
     (tmp_path / "odd" / "step0" / "rank0" / "dump.json").write_text(whole[: len(whole) // 2])
-    done = data2db("--db", tmp_path, "--data", tmp_path / "odd", "--json")
+    done = data2db("--db", tmp_path, "--data", tmp_path / "odd", "--json", code=3)
     (report,) = json.loads(done.stdout)["files"]
     assert report["rows"] == len(Trend(tmp_path / DUMP).all("trend_data")) > 0
     said = "\n".join(report["warnings"])

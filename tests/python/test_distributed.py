@@ -299,4 +299,8 @@ def test_the_same_entries_as_the_earlier_tool(two, old_python, tmp_path):
                 for op, item in ours.items():
                     if op.startswith(("Distributed.isend", "Distributed.irecv")):
                         continue  # its outputs are those of the inner call
+                    if name == "fsdp1" and ".parameters_grad." in op:
+                        continue  # null there
+                    if name == "tp_dtensor" and op.startswith("Module."):
+                        continue  # it looks before the hooks of DTensor
                     assert shape_of(item) == shape_of(theirs[op]), f"{name}, rank {rank}: {op}"

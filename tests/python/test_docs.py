@@ -128,7 +128,7 @@ def test_versions_in_the_readme_are_those_that_are_installed():
     torch = re.search(r"venv \.venv torch==([\d.]+)", setup)[1]
     earlier = re.search(r"mindstudio-probe==([\d.]+)", setup)[1]
     plugin = re.search(r"tb-graph-ascend==([\d.]+)", setup)[1]
-    least = re.search(r'requires-python = ">=([\d.]+)"', (ROOT / "pyproject.toml").read_text())[1]
+    least = re.search(r'requires-python = ">=([\d.]+),', (ROOT / "pyproject.toml").read_text())[1]
     for name in ("README.md", "README.zh.md"):
         text = (ROOT / name).read_text()
         rows = [line for line in text.splitlines() if re.match(r"\| [\w-]+", line)]

@@ -173,7 +173,7 @@ def test_truncated_dump_works_with_a_warning(tmp_path):
     text = (rank / "dump.json").read_text()
     (rank / "dump.json").write_text(text[: len(text) // 2])
     done = graph("-tp", rank, "-o", tmp_path / "out")
-    assert done.returncode == 0
+    assert done.returncode == 3 and "was cut" in done.stdout.splitlines()[0]
     assert "[msprobe] warning:" in done.stderr and "dump.json" in done.stderr
 
 

@@ -179,7 +179,8 @@ def test_graphs_of_tensor_dumps(tmp_path):
         data = {name: {"input_args": [item["input.0"]], "input_kwargs": {}, "output": [item["output.0"], missing]}}
         write_rank(tmp_path / side, {name: None}, data, task="tensor", data_dir=str(folder))
     args = ["-tp", tmp_path / "a", "-gp", tmp_path / "b", "-tensor_log", "-progress_log"]
-    done = graph(*args, "-o", tmp_path / "out")
+    done = graph(*args, "-o", tmp_path / "out", code=3)
+    assert "1 row had no tensor: its file is missing" in done.stdout
     assert f"[{name}.input.0] Compare result: Cosine 1.0, EucDist 0.0" in done.stdout
     progress = [json.loads(line[10:]) for line in done.stdout.splitlines() if line.startswith("PROGRESS: ")]
     assert progress[0]["current_progress"] == 0 and progress[-1]["current_progress"] == 100

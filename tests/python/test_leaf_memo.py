@@ -70,8 +70,9 @@ def test_values_are_those_of_every_read(tmp_path, content):
     functions = capture(tmp_path / "L1", BODY, level="L1", section=section)
     hits = [int(d.script.stdout.split("HITS")[1]) for d in (mix, modules, functions)]
     # Forward: input, output and weight of five modules, input and output of five; the others have code of the user in them.
-    # Backward, twice: gradients of output and input of those without hooks of the user at their nodes.
-    assert hits[0] >= 30 and hits[1:] == [0, 0]
+    # Backward, twice: gradients of the input of those without hooks of the user at their nodes. Gradients of the output are
+    # read before the node and behind it: it may have written into them.
+    assert hits[0] >= 24 and hits[1:] == [0, 0]
     assert values(mix, True) == values(modules, True)
     assert values(mix, False) == values(functions, False)
     assert len(values(mix, True)) > 30 and len(values(mix, False)) > 25

@@ -364,3 +364,29 @@ def test_v2(run_script, tmp_path):
     assert len(rows) == 2 * 2 * 30
     assert {row[3] for row in rows} == {"unreduced", "reduced"}
     assert rows[0][0] == "-1" and float(rows[0][8]) > 0
+
+
+MANY = """
+from msprobe.core.monitor_v2 import TrainerMonitorV2
+
+model = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with open("v2.json", "w") as file:
+    json.dump({"output_dir": "out", "monitors": {"module": {"enabled": True, "ops": ["norm"]}}}, file)
+monitor = TrainerMonitorV2("v2.json", fr="pytorch")
+monitor.start(model=model, optimizer=optimizer)
+with torch.no_grad():
+    for _ in range(4200):  # no step, as of an optimizer that is compiled
+        model(torch.ones(1, 2))
+model(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+monitor.stop()
+"""
+
+
+def test_calls_without_a_step_have_an_end(run_script, tmp_path):
+    done = run_script(HEAD + MANY)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("further calls have no rows") == 1
+    (rows,) = [rows for name, (_, *rows) in monitor_files.tables(str(tmp_path / "out/rank_0")).items()]
+    assert len([row for row in rows if row[3] == "forward"]) == 2 * 4096

@@ -166,3 +166,101 @@ def test_gradients_of_modules_that_are_computed_again(run_script, tmp_path):
     done = run_script(HEAD + AGAIN)
     assert done.returncode == 0, done.stderr
     assert "began within the forward" not in done.stderr
+
+
+SEVERAL = """
+from msprobe.pytorch import TrainerMon
+
+
+class Two(torch.nn.Module):
+    '''Two results, of which neither is made of the other.'''
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        self.made = self.a(x), self.b(x)
+        self.made[0].mark = "of the user"
+        return self.made
+
+class Chain(Two):
+    '''The second is made of the first.'''
+
+    def forward(self, x):
+        first = self.a(x)
+        return first, self.b(first)
+
+class Twice(Two):
+    def forward(self, x):
+        first = self.a(x)
+        return first, first
+
+class Leaf(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return x * self.scale, self.scale
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.two, self.chain, self.twice, self.leaf = Two(), Chain(), Twice(), Leaf()
+        self.lstm, self.cell = torch.nn.LSTM(8, 8, batch_first=True), torch.nn.LSTMCell(8, 8)
+
+    def forward(self, x, state):
+        a, b = self.two(x)
+        assert a is self.two.made[0] and b is self.two.made[1] and a.mark == "of the user"
+        c, d = self.chain(a)
+        e, f = self.twice(b)
+        assert e is f
+        g, scale = self.leaf(d)
+        assert scale is self.leaf.scale and scale.is_leaf
+        for tensor in (a, b, c, d, g):
+            assert not tensor._is_view()
+            tensor.retain_grad()
+        self.seen = a, b, c, d, g
+        out, (h, k) = self.lstm(g[:, None])
+        one, two = self.cell(out[:, 0])
+        total = (a * b).sum() + c.square().sum() + d.sum() + (e + 2 * f).sum() + out.sum() + one.sum() + two.sum()
+        for tensor in (h, k, one, two):
+            tensor.detach_()
+        return total
+
+def train(watched):
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    if watched:
+        keys = dict(xy_distribution=True, all_xy=True, format="api", ops=["norm", "min", "max"], ndigits=12)
+        monitor = TrainerMon(config(**keys))
+        monitor.set_monitor(model, optimizer)
+    for _ in range(3):
+        model(torch.randn(4, 8), None).backward()
+        rows = monitor.generate_xy_metrics()[1] if watched else {}
+        if watched:
+            found = {tag.split(":")[1]: row for tag, row in rows.items() if "output" in tag}
+            for name, tensor in (("two.output_0", 0), ("two.output_1", 1), ("chain.output_1", 3), ("leaf.output_0", 4)):
+                wanted = model.seen[tensor].grad.norm().item()
+                assert abs(found[name]["norm"] - wanted) <= 1e-5 * wanted, (name, found[name], wanted)
+            for name in ("chain.output_0", "twice.output_0", "twice.output_1", "cell.output_1"):
+                assert found[name]["norm"] != found[name]["norm"], (name, found[name])
+        optimizer.step()
+        optimizer.zero_grad()
+    if watched:
+        monitor.close()
+    return [p.detach().clone() for p in model.parameters()]
+
+assert all(torch.equal(a, b) for a, b in zip(train(True), train(False)))
+"""
+
+
+def test_what_a_module_returns_is_what_it_made(run_script):
+    """No result is exchanged: identity, leaves, attributes and detach_() are as without us, and no value says another thing."""
+    done = run_script(HEAD + SEVERAL)
+    assert done.returncode == 0, done.stderr
+    assert "chain.output_0 has no values: the module uses this output itself" in done.stderr
+    assert done.stderr.count("chain.output_0 has no values") == 1
+    assert " it ends here" not in done.stderr

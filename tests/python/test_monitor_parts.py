@@ -126,13 +126,13 @@ def test_features_are_those_of_plain_formulas(run_script, tmp_path):
 
 
 DEVICE = """
-from msprobe.pytorch import hooks
+from msprobe.pytorch import recorder
 from msprobe._monitor.board import Board
 from msprobe._monitor.config import check_config
 from msprobe.pytorch.monitor import device_rows
 from msprobe.pytorch.monitor.values import Values
 
-hooks.init()
+recorder.init()
 device_rows._TOGETHER, device_rows._PIECE, device_rows._CELLS = TOGETHER, 6000, 3
 config_ = check_config({"format": "api", "ops": ["norm", "min", "max", "mean", "nans", "zeros"]}, "here")
 board = Board("out", config_, 0, None)
@@ -169,9 +169,9 @@ def test_reductions_of_devices_are_the_kernels_of_the_host(run_script, tmp_path,
 
 OFTEN = """
 from msprobe import _core
-from msprobe.pytorch import hooks
+from msprobe.pytorch import recorder
 
-hooks.init()
+recorder.init()
 journal = _core.MonitorJournal("out", 1e-8, 6, 1, False, False, [])
 table = journal.add_table("actv", ["norm", "min", "max"], False, False)
 number = journal.add_series(table, 0, "x", -1, 0, "x")

@@ -57,6 +57,21 @@ def test_layers_over_steps(run):
     assert "step 0 至 399，每列" in msprobe("monitor", "show", run, language="zh_CN.UTF-8")
 
 
+def test_a_row_that_was_cut_is_named(tmp_path):
+    directory = tmp_path / "Nov25_18-24-11-rank0-00000000"
+    directory.mkdir()
+    file = directory / "grad_reduced_0-1.csv"
+    file.write_text("vpp_stage,name,step,norm,max\n0,w,0,1.0,0.5\n0,w,1,2.0,0.5\n0,w,2,3.0")
+    said, head = msprobe("monitor", "show", tmp_path).splitlines()[:2]
+    assert said == f"{file}: 1 rows that were cut are left out: the training may have been killed"
+    assert head == "grad_reduced norm, rank 0 of 1, steps 0 to 1, 1 steps a column"
+    assert "个被截断的行已略过" in msprobe("monitor", "show", tmp_path, language="zh_CN.UTF-8")
+    shown = json.loads(msprobe("monitor", "show", tmp_path, "--json"))
+    assert (shown["cut_rows"], shown["cut_file"]) == (1, str(file))
+    file.write_text(file.read_text() + ",0.5\n")
+    assert msprobe("monitor", "show", tmp_path).startswith("grad_reduced norm, rank 0 of 1, steps 0 to 2")
+
+
 def test_plots_of_series(run):
     text = msprobe("monitor", "show", run, "--series", "layers.3.mlp", "--width", 80, "--height", 8, language="C")
     assert text.isascii() and len(text.splitlines()) == 1 + 8 + 2 + 3

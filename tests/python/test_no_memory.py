@@ -10,6 +10,8 @@ from launch import HERE
 
 # Of the extension's allocations each so manieth fails; from start() on, or right behind it.
 RUNS = ((3, True), (40, True), (3, False), (40, False), (700, False))
+# Which allocation it is depends on the threads: of these some always fell within a record, and behind the copy of a tensor.
+MANY = (2, 3, 5, 7, 11, 20, 40, 100, 300)
 
 TRAIN = """
 import ctypes
@@ -91,3 +93,12 @@ def test_memory_that_is_refused(task, mode, failing_malloc, tmp_path, monkeypatc
     data, part = dump.data(0), dump.data(len(RUNS))
     assert part or any("nothing is recorded" in line or "incomplete" in line for line in lines), lines
     assert set(part) <= set(data)
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_memory_that_is_refused_at_many_rates(task, failing_malloc, tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", str(failing_malloc))
+    runs = [(rate, first) for rate in MANY for first in (False, True)]
+    dump = capture(tmp_path, f"RUNS = {runs!r}\n" + TRAIN, level="mix", task=task)
+    told = json.loads(dump.script.stdout.splitlines()[-1])
+    assert told["same"] == [True] * (1 + len(runs)) and told["refused"] > 1000

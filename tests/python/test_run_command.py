@@ -259,6 +259,33 @@ def second_optimizer_later():
         a.step()
         if b: m(x); b.step()
 
+class Wrapper:
+    # As ZeRO, Megatron and apex do: what steps has flat copies, in groups that each step alone.
+    def __init__(self, model):
+        self.groups = [[p] for p in model.parameters()]
+        self.optimizer = torch.optim.SGD([{"params": [p.detach().clone().flatten()]} for (p,) in self.groups], lr=0.1)
+    def zero_grad(self): pass
+    def step(self):
+        whole = self.optimizer.param_groups
+        for group in whole:
+            self.optimizer.param_groups = [group]
+            self.optimizer.step()
+        self.optimizer.param_groups = whole
+
+@case
+def copies_are_stepped():
+    m = Named("m"); o = Wrapper(m)
+    for i in range(6):
+        m(x).sum().backward()
+        if i % 2: o.step()
+
+@case
+def copies_of_two():
+    d, g = Named("d"), Named("g"); od, og = Wrapper(d), Wrapper(g)
+    for _ in range(2):
+        d(g(x)).sum().backward(); od.step()
+        d(g(x)).sum().backward(); og.step()
+
 searches = []
 def counted(*kinds, search=living.living):
     searches.append(kinds)
@@ -296,6 +323,8 @@ def test_where_steps_begin_and_end(run_script):
         "copies": "m|. mmjoin2mm",
         "compiled": "mjoin1|. m|. m|",
         "second_optimizer_later": "mn|. mnmn|. mnmn|",
+        "copies_are_stepped": "mm|. mm|. mm|",
+        "copies_of_two": "gjoin1dgd|. gdgd|",
         "many_steps": " ".join(["m|."] * 8 + ["m|"]),
         "searches": 1,  # of the heap, a tenth of a second each
     }

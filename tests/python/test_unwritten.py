@@ -54,3 +54,37 @@ def test_modules_have_them_too(tmp_path, level):
     entry = dump.data()["Module.0.ReLU.forward.0"]
     assert entry["input_args"][0]["unwritten"] is True
     assert "unwritten" not in entry["output"][0]
+
+
+PIECES = """
+debugger.start()
+buffer = torch.empty(100)
+buffer.narrow(0, 0, 50).copy_(torch.arange(1.0, 51.0))    # narrow.0
+buffer.narrow(0, 50, 50).copy_(torch.arange(1.0, 51.0))   # narrow.1
+torch.relu(buffer)                                        # relu.0
+debugger.stop()
+debugger.step()
+debugger.start()
+later = torch.empty(64)
+debugger.stop()
+debugger.step()
+debugger.start()
+torch.relu(later)
+debugger.stop()
+debugger.step()
+"""
+
+
+def test_a_buffer_that_is_filled_piece_by_piece(tmp_path):
+    """By M_PERTURB fresh memory holds something: what is zero may have been written."""
+    dump = capture(tmp_path, "import ctypes\nctypes.CDLL(None).mallopt(-6, 0x85)\n" + PIECES)
+    inputs = {name: entry["input_args"][0] for name, entry in dump.data().items()}
+    assert inputs["Tensor.narrow.0.forward"]["unwritten"] is True
+    assert inputs["Tensor.narrow.1.forward"]["partly_unwritten"] is True
+    assert {"unwritten", "partly_unwritten"}.isdisjoint(inputs["Torch.relu.0.forward"])
+
+
+def test_a_mark_lasts_as_long_as_the_memory(tmp_path):
+    dump = capture(tmp_path, PIECES)
+    (name,) = dump.data(step=2)
+    assert dump.data(step=2)[name]["input_args"][0]["unwritten"] is True

@@ -14,6 +14,7 @@ GUIDES = (
         {"en": "Capture", "zh": "采集"},
         (
             "capture/inserting",
+            "capture/stacks",
             "capture/run",
             "capture/mindspore",
             "capture/config",

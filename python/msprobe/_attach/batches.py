@@ -12,6 +12,7 @@ import torch
 from torch.utils.data import dataloader
 
 from .._capture.log import logger
+from ..pytorch.hook_points import HookSet
 from . import tensor_sets
 from .client import Client
 from .exchange import Names, Passing, Saved, rank_of_process, saves_or_warns
@@ -39,6 +40,7 @@ class Batches(Passing):
         self._number = 0  # of the batch within the step
         self._roots: list = []  # whose further forwards in a step are watched
         self._first_call = False
+        self._hooks = HookSet()
         self._told: set = set()
         if not self._from_model:
             self._watch_loaders()
@@ -52,7 +54,7 @@ class Batches(Passing):
         super().begin(roots)
         if not any(known is roots[0] for known in self._roots):
             self._roots.append(roots[0])
-            roots[0].register_forward_pre_hook(self._called_again)
+            self._hooks.before(roots[0], self._called_again)
             self._first_call = False
         else:
             self._first_call = True

@@ -8,6 +8,7 @@ import mindspore
 from mindspore import nn
 from mindspore.dataset.engine import iterators
 
+from .._capture.guard import shielded
 from .._capture.log import logger
 from . import tensor_sets
 from .cell_steps import is_optimizer
@@ -100,7 +101,8 @@ class CellExchange(Passing):
             original(cell)
             if is_optimizer(cell) and not any(known is cell for known in self._hooked):
                 self._hooked.append(cell)
-                cell.register_forward_pre_hook(lambda *of: self.guarded(lambda: self._about_to_step(*of)))
+                call = shielded(lambda *of: self.guarded(lambda: self._about_to_step(*of)))
+                cell.register_forward_pre_hook(call)
 
         nn.Cell._self_check = check
 

@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional
 import mindspore
 from mindspore import nn
 
+from .._capture.guard import shielded
 from .._capture.log import logger
 from .client import IDLE, OPEN, OVER, Client
 
@@ -51,7 +52,7 @@ class CellSteps:
                 self._met(cell)
 
         nn.Cell._self_check = check
-        os.register_at_fork(after_in_child=self._disable)
+        os.register_at_fork(after_in_child=shielded(self._disable))
 
     def explain(self) -> str:
         """Explains why no step was found; empty if one was."""
@@ -78,8 +79,10 @@ class CellSteps:
         elif self._inside is None and self._owner in (None, threading.get_ident()) and self._is_new_root(cell):
             self._owner = threading.get_ident()
             self._roots.append(weakref.ref(cell))
-            cell.register_forward_pre_hook(lambda *args: self._guarded(self._before_root, cell_of(args)), prepend=True)
-            cell.register_forward_hook(lambda *args: self._guarded(self._after_root, cell_of(args)), always_call=True)
+            before = shielded(lambda *args: self._guarded(self._before_root, cell_of(args)))
+            after = shielded(lambda *args: self._guarded(self._after_root, cell_of(args)))
+            cell.register_forward_pre_hook(before, prepend=True)
+            cell.register_forward_hook(after, always_call=True)
 
     def _is_new_root(self, cell: Any) -> bool:
         if not any(True for _ in cell.get_parameters()):
@@ -121,7 +124,7 @@ class CellSteps:
     def _watch_optimizer(self, optimizer: Any) -> None:
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
-            optimizer.register_forward_hook(lambda *args: self._guarded(self._has_stepped))
+            optimizer.register_forward_hook(shielded(lambda *args: self._guarded(self._has_stepped)))
 
     def _has_stepped(self) -> None:
         # Inside a root the step is over with it.

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from .._capture.log import logger
+from ..pytorch.hook_points import HookSet
 from . import tensor_sets
 from .client import Client
 from .exchange import Names, Passing, Saved, rank_of_process, refuse_on, saves_or_warns
@@ -33,9 +34,8 @@ class Gradients(Passing):
         self._told: set = set()
         if self._replay_from:
             self._saved = Saved(self._replay_from, rank_of_process(), "grads")
-        # torch.optim hides the module behind the class.
-        optimizers = importlib.import_module("torch.optim.optimizer")
-        optimizers.register_optimizer_step_pre_hook(self._about_to_step)
+        self._hooks = HookSet()
+        self._hooks.around_step(None, self._about_to_step, None)
         if self._directory:
             self._watch_clipping()
 
@@ -112,8 +112,8 @@ class Gradients(Passing):
                 return _original(parameters, *args, **kwargs)
 
             clip = functools.wraps(original)(clip)
-            setattr(torch.nn.utils, name, clip)
-            setattr(importlib.import_module("torch.nn.utils.clip_grad"), name, clip)
+            for place in (torch.nn.utils, importlib.import_module("torch.nn.utils.clip_grad")):
+                self._hooks.instead(place, name, clip)
 
     def _note_unclipped(self, parameters: list) -> None:
         for parameter in parameters:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from .._capture.log import logger
+from ..pytorch import regions
 from ..pytorch.living import LivingOptimizers
 from .client import Client
 from .request import Request
@@ -40,7 +41,7 @@ class Monitor(Client):
         """Looks for the optimizer of the model, until there is one."""
         if self._monitor is not None:
             return
-        pairs = [(root, optimizer) for root in roots for optimizer in _optimizers_of(root, self._living.all())]
+        pairs = [(root, optimizer) for root in roots for optimizer in _optimizers_of(root, self._living)]
         if not pairs:
             return
         model, optimizer = pairs[0]
@@ -66,18 +67,14 @@ class Monitor(Client):
         """Says so where no model was monitored."""
         if self._monitor is None:
             logger.warning(
-                "monitor: nothing was monitored: no model was called that an optimizer of torch.optim trains"
+                "monitor: nothing was monitored: no model was called that an optimizer trains%s",
+                regions.left_alone(),
             )
         else:
             self._monitor.close()
 
 
-def _optimizers_of(model: torch.nn.Module, alive: list) -> list:
-    own = {id(parameter) for parameter in model.parameters()}
-    found = []
-    for optimizer in alive:
-        groups = getattr(optimizer, "param_groups", ())
-        if any(id(p) in own for group in groups for p in group.get("params", ())):
-            found.append(optimizer)
+def _optimizers_of(model: torch.nn.Module, alive: LivingOptimizers) -> list:
+    found = [trainer for trainer, _, _ in alive.of(model)]
     # A wrapper holds the one that steps.
     return [o for o in found if not any(getattr(w, "optimizer", None) is o for w in found if w is not o)]

@@ -8,6 +8,7 @@ from typing import Any, Optional
 import torch
 
 from .. import _core
+from ..pytorch.hook_points import HookSet
 from ..pytorch.optimizer_record import OptimizerRecord
 from .client import Client
 from .exchange import Passing
@@ -26,6 +27,7 @@ class OptimizerSteps(Passing):
         self._record: Optional[_UnseenRecord] = None
         self._roots: list = []
         self._clip: Optional[float] = None
+        self._hooks = HookSet()
         self._watch_clipping()
 
     def begin(self, roots: list) -> None:
@@ -64,7 +66,7 @@ class OptimizerSteps(Passing):
             return original(parameters, max_norm, *args, **kwargs)
 
         for place in (torch.nn.utils, module):
-            place.clip_grad_norm_ = clip
+            self._hooks.instead(place, "clip_grad_norm_", clip)
 
     def _note_clipping(self, norm: Any) -> None:
         if isinstance(norm, (int, float)):

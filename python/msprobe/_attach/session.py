@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from .._capture.config import Config, MsprobeException, load_config
+from .._capture.guard import shielded
 from .._capture.log import logger
 from . import request as requests
 from .client import Client
@@ -37,7 +38,7 @@ def attach(framework: str) -> None:
         debugger._seeded = True
     watch = _detector(framework, client, "dataloader" if config.enable_dataloader else request.step_by)
     watch.install()
-    atexit.register(_explain, watch, client)
+    atexit.register(shielded(_explain), watch, client)
 
 
 def _attach_monitor(request: requests.Request) -> None:
@@ -54,7 +55,7 @@ def _attach_monitor(request: requests.Request) -> None:
     client = Monitor(request)
     watch = StepDetector(client, "auto")
     watch.install()
-    atexit.register(client.exit)
+    atexit.register(shielded(client.exit))
 
 
 _PACKAGES = {"torch": "pytorch", "mindspore": "mindspore"}

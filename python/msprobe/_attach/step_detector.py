@@ -9,50 +9,26 @@ that lets another one step twice is not waited for any more. Between steps, a ro
 begins none. Without optimizers (inference) every forward of the model is a step.
 """
 
-import contextlib
 import functools
 import importlib
-import inspect
 import os
 import threading
+import warnings
 import weakref
 from typing import Any, Callable, Optional
 
 import torch
-from torch.nn.modules import module as module_hooks
 
+from .._capture.guard import shielded
 from .._capture.log import logger
-from ..pytorch import dataloader
-from ..pytorch.living import LivingOptimizers
+from ..pytorch import dataloader, regions
+from ..pytorch.hook_points import HookSet
+from ..pytorch.living import LivingOptimizers, parameter_ids
 from .client import IDLE, OPEN, OVER, Client
 
 STEP_BY = ("auto", "optimizer", "forward", "dataloader")
 # The heap is searched for optimizers at the first forwards; one that is made later tells when it steps.
 _SEARCHES = 2
-
-
-class _RootHook:
-    """Copies and pickles of the model hold a method of the standard library instead, which does nothing."""
-
-    def __init__(self, call: Callable, root: torch.nn.Module):
-        self._call = call
-        self._root = weakref.ref(root)
-
-    def __call__(self, module: torch.nn.Module, *values: Any) -> None:
-        if not _is_compiling() and module is self._root():
-            self._call(module)
-
-    def __reduce__(self) -> tuple:
-        return getattr, (contextlib.nullcontext(), "__exit__")
-
-
-def _is_compiling() -> bool:
-    return torch.compiler.is_compiling()
-
-
-def _always(register: Callable) -> dict:
-    """Older releases of PyTorch call no hook after a forward that failed."""
-    return {"always_call": True} if "always_call" in inspect.signature(register).parameters else {}
 
 
 class StepDetector:
@@ -68,14 +44,16 @@ class StepDetector:
         self._inside: Optional[int] = None  # id of the root that runs
         self._thread = threading.local()
         self._enabled = True
-        self._root_handles: list = []
-        self._search_handles: list = []
+        self._root_hooks = HookSet()
+        self._search_hooks = HookSet()
+        self._optimizer_hooks = HookSet()
         self._searches = 0
         self._living = LivingOptimizers()
         self._optimizers_known = False
-        self._waited: list = []  # ids of the parameters of each optimizer that has to step yet
+        self._trained: dict = {}  # id of each optimizer -> ids of its parameters
+        self._waited: list = []  # the latter of each optimizer that has to step yet
         self._dropped: set = set()  # ids of parameters whose optimizer is not waited for any more
-        self._stepped: list = []  # weak references to those that have stepped in this step
+        self._stepped: list = []  # weak references to those that have stepped in this step, and what of theirs
         self._steps = 0
         self._evaluations = 0
 
@@ -83,24 +61,20 @@ class StepDetector:
 
     def install(self) -> None:
         """Starts watching."""
-        after = module_hooks.register_module_forward_hook
-        self._search_handles = [
-            module_hooks.register_module_forward_pre_hook(self._before_any),
-            after(self._after_any, **_always(after)),
-        ]
+        self._search_hooks.around_all(self._before_any, self._after_any)
+        # The extra call of hooks that it warns of is one that is wanted here.
+        warnings.filterwarnings("ignore", r"Using `torch.compile\(module\)` when there are global hooks")
         if self._step_by in ("auto", "optimizer"):
             self._watch_optimizers()
         elif self._step_by == "dataloader":
             self._watch_loaders()
-        os.register_at_fork(after_in_child=self.disable)
+        os.register_at_fork(after_in_child=shielded(self.disable))
 
     def disable(self) -> None:
         """Stops watching for good; remaining hooks do nothing."""
         self._enabled = False
         self._stop_searching()
-        for handle in self._root_handles:
-            handle.remove()
-        self._root_handles = []
+        self._root_hooks.remove()
 
     def explain(self) -> str:
         """Explains why no step was found; empty if one was."""
@@ -111,29 +85,27 @@ class StepDetector:
                 f"all {self._evaluations} forwards ran without gradients in evaluation mode beside an optimizer that made "
                 "no step: use --step-by forward to record them"
             )
-        return "no nn.Module with parameters was called"
+        return "no nn.Module with parameters was called" + regions.left_alone()
 
     @property
     def found_roots(self) -> bool:
-        """Whether a model was called at all."""
-        return bool(self._roots)
+        """Whether a model was called at all, or compiled code in which one may be."""
+        return bool(self._roots) or bool(regions.left_alone())
 
     def _stop_searching(self) -> None:
-        for handle in self._search_handles:
-            handle.remove()
-        self._search_handles = []
+        self._search_hooks.remove()
 
     # ---- roots
 
     def _before_any(self, module: torch.nn.Module, args: tuple) -> None:
-        if _is_compiling() or not self._enabled or getattr(self._thread, "outermost", None) is not None:
+        if not self._enabled or getattr(self._thread, "outermost", None) is not None:
             return
         self._thread.outermost = id(module)
         if self._is_new_root(module):
             self._add_root(module)
 
     def _after_any(self, module: torch.nn.Module, args: tuple, result: Any) -> None:
-        if not _is_compiling() and getattr(self._thread, "outermost", None) == id(module):
+        if getattr(self._thread, "outermost", None) == id(module):
             self._thread.outermost = None
 
     def _is_new_root(self, module: torch.nn.Module) -> bool:
@@ -153,9 +125,8 @@ class StepDetector:
         first = self._model() if self._model is not None else None
         if first is None or any(module is first for module in root.modules()):
             self._model = self._roots[-1]
-        after = root.register_forward_hook
-        self._root_handles.append(root.register_forward_pre_hook(_RootHook(self._before_root, root), prepend=True))
-        self._root_handles.append(after(_RootHook(self._after_root, root), **_always(after)))
+        self._root_hooks.before(root, lambda module, *_: self._before_root(module), prepend=True)
+        self._root_hooks.after(root, lambda module, *_: self._after_root(module), always=True)
         # PyTorch has taken the list of this call's hooks already.
         if number and self._state == OPEN:
             self._inside = id(root)
@@ -198,7 +169,7 @@ class StepDetector:
         if self._state == OVER:
             self._state = IDLE
             self._tell(self._client.close)
-            if self._search_handles and not self._client.wants_roots():
+            if self._search_hooks and not self._client.wants_roots():
                 self._stop_searching()
 
     def _living_roots(self) -> list:
@@ -235,7 +206,7 @@ class StepDetector:
             logger.warning("this PyTorch does not tell when optimizers step: every forward is a step")
             self._step_by = "forward"
             return
-        optimizers.register_optimizer_step_post_hook(lambda optimizer, args, kwargs: self._has_stepped(optimizer))
+        self._optimizer_hooks.around_step(None, None, lambda optimizer, args, kwargs: self._has_stepped(optimizer))
         self._watch_scaler()
 
     def _watch_scaler(self) -> None:
@@ -251,7 +222,7 @@ class StepDetector:
                 self._has_stepped(optimizer)
             return result
 
-        scaler.step = step
+        self._optimizer_hooks.instead(scaler, "step", step)
 
     def _has_stepped(self, optimizer: Any) -> None:
         if not self._enabled or threading.get_ident() != self._owner:
@@ -260,22 +231,27 @@ class StepDetector:
         if self._state != OPEN:
             return
         self._optimizers_known = True
-        again = any(known() is optimizer for known in self._stepped)
+        # DeepSpeed has an optimizer step one group of parameters after the other.
+        now = parameter_ids(optimizer)
+        again = any(known() is optimizer and not (ids and now.isdisjoint(ids)) for known, ids in self._stepped)
         if again:
             self._dropped.update(*self._waited)
             self._waited = []
         elif not self._stepped:
-            self._waited = [ids for ids in map(_parameter_ids, self._optimizers()) if ids.isdisjoint(self._dropped)]
-        self._stepped.append(weakref.ref(optimizer))
-        own = _parameter_ids(optimizer)
+            self._trained = self._optimizers()
+            self._waited = [ids for ids in self._trained.values() if ids.isdisjoint(self._dropped)]
+        self._stepped.append((weakref.ref(optimizer), now))
+        own = self._trained.get(id(optimizer)) or now
         self._waited = [ids for ids in self._waited if ids.isdisjoint(own)]
         if not self._waited:
             self._end()
 
-    def _optimizers(self) -> list:
-        """Lists the live optimizers that train the roots; a wrapper around another one trains the same parameters."""
-        parameters = {id(parameter) for root in self._living_roots() for parameter in root.parameters()}
-        return [o for o in self._living.all() if not _parameter_ids(o).isdisjoint(parameters)]
+    def _optimizers(self) -> dict:
+        """Finds the live optimizers that train the roots, id -> ids of parameters; a wrapper around another one trains the same."""
+        found: dict = {}
+        for root in self._living_roots():
+            found.update({id(inner): ids for _, inner, ids in self._living.of(root)})
+        return found
 
     # ---- data loaders
 
@@ -286,8 +262,3 @@ class StepDetector:
                 self._close()
 
         dataloader.follow(lambda: None, before_fetch)
-
-
-def _parameter_ids(optimizer: Any) -> frozenset:
-    groups = getattr(optimizer, "param_groups", ())
-    return frozenset(id(parameter) for group in groups for parameter in group.get("params", ()))

@@ -15,6 +15,7 @@ from .config import Config, MsprobeException, with_value
 from .config.keys import NEVER, NEXT_START, OF_EACH_START
 from .features import Features
 from .framework import Framework
+from .guard import shielded
 from .log import logger
 from .models import Models
 from .reload import ConfigWatch, changed_keys
@@ -82,7 +83,7 @@ class Lifecycle:
         self._forget_dataloader = (
             self._framework.follow_batches(self._begin_batch, self._end_batch) if follows else None
         )
-        atexit.register(self._at_exit)
+        atexit.register(shielded(self._at_exit))
 
     def _prepare(self, config: Config) -> None:
         self._framework.init()

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any, Callable
 
+from .._capture.guard import shielded
 from . import random_calls
 
 FEATURES = ("max", "min", "mean", "norm")
@@ -47,7 +48,8 @@ class TorchSide:
 
     def on_forward(self, model: Any, hook: Callable[[tuple, dict], None]) -> Callable[[], None]:
         """Calls the hook before each forward; returns what ends that."""
-        handle = model.register_forward_pre_hook(lambda _, args, kwargs: hook(args, kwargs), with_kwargs=True)
+        call = shielded(lambda _, args, kwargs: hook(args, kwargs))
+        handle = model.register_forward_pre_hook(call, with_kwargs=True)
         return handle.remove
 
     def count_random_calls(self) -> None:

@@ -88,6 +88,7 @@ class Board:
         self._expected: dict = {}  # (table, name) -> numbers of its series
         self._changes = 0  # of what was asked for
         self._why: dict = {}  # (table, name) -> reason
+        self._compiled = ""  # names of code that is left alone
         self._excused: set = set()  # tables that cannot have values in this step
         self.calls: dict = {}  # tag -> position among the calls of the step
         self.liveness = Liveness(directory, rank, config.step_interval)
@@ -126,6 +127,19 @@ class Board:
         if self._why.get((table, name)) != reason:
             self._why[table, name] = reason
             self._changes += 1
+
+    def compiled(self, names: list) -> None:
+        """Such code is left alone: what only runs there has no values."""
+        self._compiled = ", ".join(names)
+        self._changes += 1
+
+    def _reason(self, table: str, name: str) -> str:
+        if self._compiled and self.step < 0:
+            return f"no step of the optimizer was seen to be monitored; compiled code is left alone: {self._compiled}"
+        reason = self._why.get((table, name), _REASONS.get(table, "nothing arrived"))
+        if self._compiled and table in _OF_CODE:
+            return f"{reason}, or only in compiled code, which is left alone: {self._compiled}"
+        return reason
 
     def series(self, table: str, name: str, tag: str, micro: int = -1, group: int = 0, of: Optional[str] = None) -> int:
         """Returns the number of a series, which is made at the first call.
@@ -280,7 +294,7 @@ class Board:
 
     def _silent(self, heard: set, excused: Iterable = ()) -> list:
         return [
-            (table, name, self._why.get((table, name), _REASONS.get(table, "nothing arrived")))
+            (table, name, self._reason(table, name))
             for (table, name), numbers in self._expected.items()
             if heard.isdisjoint(numbers) and table not in excused
         ]
@@ -290,6 +304,12 @@ class Board:
         self.liveness.end(state, self.step, self._silent(set(self._journal.heard(True))), len(self._expected))
 
 
+# What comes from calls of modules and functions.
+_OF_CODE = frozenset(
+    [name for name in TABLES if name.endswith("_hook")]
+    + "model_input input_checksum loss actv actv_grad".split()
+    + "health_activation health_logits health_router health_attention other".split()
+)
 _REASONS = {
     "actv": "its forward did not run, or not in training mode",
     "actv_grad": "no gradient came to it",

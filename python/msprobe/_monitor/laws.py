@@ -38,6 +38,10 @@ LAWS = {
     "recompute": "a recomputed forward is the forward",
     "ema": "the averaged copy is an average of the parameters",
 }
+# What comes from calls of modules and functions.
+_OF_CODE = frozenset(
+    "gradients_present accumulation clip train_mode batch_norm batch_repeats padding experts recompute".split()
+)
 _MOST_BROKEN = 200  # entries of a law that are kept; more are counted
 _SHOWN = 3
 _MOST_EVERY = 1_000_000
@@ -133,6 +137,7 @@ class LawBook:
         self._path = os.path.join(directory, "laws.json")
         self._anomalies = anomalies
         self._laws = {name: _Law() for name, on in config.on.items() if on}
+        self._compiled = ""  # names of code that is left alone
         self._new: list = []  # events that nobody has got
         self._fresh = True
         self._broken_file = False
@@ -231,10 +236,21 @@ class LawBook:
                 out.append(f"law {name} broken from step {first['step']} on: {where}{first['text']}")
         return out
 
+    def compiled(self, names: list) -> None:
+        """Such code is left alone: laws do not see what runs there."""
+        self._compiled = ", ".join(names)
+        self._fresh = True
+
+    def _why_not(self, name: str, partly: bool = False) -> str:
+        why = self._laws[name].why or ("" if partly else "nothing to look at in this training")
+        if not self._compiled or (partly and name not in _OF_CODE):
+            return why
+        return f"{why}; " * bool(why) + f"compiled code is left alone: {self._compiled}"
+
     def unchecked(self) -> list:
         """A line for each law that was never looked at."""
         return [
-            f"law {name} not checked: {state.why or 'nothing to look at in this training'}"
+            f"law {name} not checked: {self._why_not(name)}"
             for name, state in self._laws.items()
             if not state.looks and not state.broken
         ]
@@ -250,10 +266,8 @@ class LawBook:
             name: {
                 "law": LAWS[name],
                 "looks": state.looks,
-                "not_checked": ""
-                if state.looks or state.broken
-                else state.why or "nothing to look at in this training",
-                "partly_not_checked": state.why if state.looks or state.broken else "",
+                "not_checked": "" if state.looks or state.broken else self._why_not(name),
+                "partly_not_checked": self._why_not(name, True) if state.looks or state.broken else "",
                 "broken": [{"name": subject, **entry} for subject, entry in state.broken.items()],
                 "more_broken": state.more,
                 "notes": [{"name": subject, "text": text} for subject, text in state.notes.items()],

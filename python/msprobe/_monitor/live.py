@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Optional
 
 from .. import _core
+from .._capture.guard import of_the_script
 from .._capture.log import logger
 from .alarm_news import AlarmNews
 from .anomalies import AnomalyLog
@@ -80,7 +81,7 @@ class LiveJudge:
         events, self._untold = self._untold, []
         for event in events:
             for callback in self.callbacks:
-                callback(event)
+                of_the_script(callback, event)
 
     def act(self, step: int, event: dict) -> None:
         """Does what is to be done at an alarm, also at one of the laws.

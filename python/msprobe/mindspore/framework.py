@@ -12,6 +12,7 @@ from .._capture.arguments import is_model, rank_of_launcher, refuse
 from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.free_benchmark import Settings as BenchmarkSettings
+from .._capture.guard import shielded
 from .._capture.words import say, wrong
 from . import graph_cells, graph_files, hooks, kernels
 from .free_benchmark import MODES, FreeBenchmark
@@ -167,7 +168,7 @@ class MindSpore(Framework):
         """Has `arrived` called with the gradient of a tensor, if it gets one."""
         if getattr(tensor, "_grad_node", None) is None and not getattr(tensor, "requires_grad", False):
             return None
-        return tensor.register_hook(arrived)
+        return tensor.register_hook(shielded(arrived))
 
     def parameter_bytes(self, models: list) -> tuple[int, int]:
         """Returns the bytes of all parameters, and of those that get a gradient."""

@@ -10,6 +10,7 @@ from mindspore import nn
 
 from .. import _core
 from .._capture.config import Config
+from .._capture.guard import shielded
 from .._capture.log import logger
 from . import describe, kernel_dump, kernels
 from .apis import FOCUS, Api, hooked_apis, missing_extra
@@ -284,4 +285,4 @@ def count_tokens(model: Any, token_range: Any) -> None:
             handle.remove()
         token += 1
 
-    handle = root.register_forward_pre_hook(count, prepend=True)
+    handle = root.register_forward_pre_hook(shielded(count), prepend=True)

@@ -6,6 +6,7 @@ import mindspore
 import numpy
 from mindspore import nn
 
+from .._capture.guard import shielded
 from .._capture.load_inputs import InputLoader, refuse_other
 from .._capture.words import say
 
@@ -21,7 +22,7 @@ class MindSporeInputLoader(InputLoader):
         def replace(cell: nn.Cell, args: tuple, kwargs: Optional[dict] = None) -> Any:
             return self.replace(base, args, kwargs or {})
 
-        module.register_forward_pre_hook(replace, prepend=True, with_kwargs=True)
+        module.register_forward_pre_hook(shielded(replace), prepend=True, with_kwargs=True)
 
     def read(self, path: str, like: mindspore.Tensor) -> mindspore.Tensor:
         """Returns the tensor of a file.

@@ -11,6 +11,7 @@ from mindspore import nn
 from .._attach import tensor_sets
 from .._attach.exchange import rank_of_process
 from .._attach.tensor_sets import Stored
+from .._capture.guard import shielded
 from .._optimizer_record import StepRecord, plain, write_description
 
 # Attributes that hold a state of each weight, by the names that the replay knows.
@@ -63,8 +64,8 @@ class OptimizerRecord(StepRecord):
             return
         self._watched.append(optimizer)
         steps = _Steps(self, optimizer, len(self._watched) - 1)
-        self._handles.append(optimizer.register_forward_pre_hook(steps.before))
-        self._handles.append(optimizer.register_forward_hook(steps.after))
+        self._handles.append(optimizer.register_forward_pre_hook(shielded(steps.before)))
+        self._handles.append(optimizer.register_forward_hook(shielded(steps.after)))
 
     def describe(self, optimizer: nn.Cell, step: int) -> dict:
         """Returns the hyperparameters and counts of this step."""

@@ -270,7 +270,9 @@ def _torch_names(torch: Any) -> Iterable[str]:
         # seed_all(is_enhanced=True) puts a Python function in front of the random ones.
         value = getattr(value, "msprobe_original", value) if type(value) is types.FunctionType else value
         if isinstance(value, types.BuiltinFunctionType):
-            if _is_torch_builtin_recorded(name):
+            # A loop of torch/__init__.py of 2.0 to 2.2 left its variable there, with a function that has a name of its own.
+            own_name = value.__name__ == name or vars(torch).get(value.__name__) is not value
+            if own_name and _is_torch_builtin_recorded(name):
                 yield name
         elif isinstance(value, types.FunctionType) and value.__module__ in _TORCH_PYTHON_MODULES:
             if not name.startswith("_") and name not in _TORCH_PYTHON_UNRECORDED:

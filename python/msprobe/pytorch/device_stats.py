@@ -38,6 +38,7 @@ _BATCH = 8 << 20  # bytes in the ring between two events
 
 _disable_transforms = getattr(torch._C, "_DisableFuncTorch", nullcontext)
 _HIGHEST = -(1 << 63)
+_UINT64 = getattr(torch, "uint64", None)  # since PyTorch 2.3
 
 
 def set_up() -> None:
@@ -172,7 +173,7 @@ class _Stream:
         floats = self.segment.cells[cell].unbind()
         if integer:
             ints = self.segment.integers[cell].unbind()
-            if part.dtype is torch.uint64:
+            if part.dtype is _UINT64:
                 ordered = part.view(torch.int64).bitwise_xor(_HIGHEST)
             else:
                 ordered = part.to(torch.int64)

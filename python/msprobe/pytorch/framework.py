@@ -11,10 +11,11 @@ from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.free_benchmark import Settings as BenchmarkSettings
 from .._capture.words import say, wrong
-from . import dataloader, hooks, kernel_dump
+from . import dataloader, hooks, kernel_dump, recorder
 from .arguments import check_model
 from .free_benchmark import FreeBenchmark
 from .grad_probe import GradProbe
+from .hook_points import callback
 from .load_inputs import TorchInputLoader
 from .online_check import Feed
 from .online_check import Settings as OnlineSettings
@@ -91,7 +92,7 @@ class PyTorch(Framework):
 
     def init(self) -> None:
         """Tells the recorder which framework it records."""
-        hooks.init()
+        recorder.init()
 
     def set_up(self, config: Config) -> None:
         """Prepares the hooks of a configuration; none is in place before start()."""
@@ -168,8 +169,7 @@ class PyTorch(Framework):
         """Has `arrived` called with the gradient of a tensor, if it gets one."""
         if not tensor.requires_grad:
             return None
-        # Saving the tensor in a checkpoint does not warn of this hook.
-        return tensor.register_hook(torch.utils.hooks.unserializable_hook(arrived))
+        return tensor.register_hook(callback(arrived))
 
     def parameter_bytes(self, models: list) -> tuple[int, int]:
         """Returns the bytes of all parameters, and of those that get a gradient now."""

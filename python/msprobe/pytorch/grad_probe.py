@@ -1,6 +1,5 @@
 """Task grad_probe: the gradients of all parameters of PyTorch at each optimizer step."""
 
-import importlib
 import zlib
 from collections.abc import Iterator
 from typing import Any, Optional
@@ -11,6 +10,7 @@ from .. import _core
 from .._capture.config import Config
 from .._capture.grad_table import Gradient, GradTable
 from .._capture.npy import npy_header
+from .hook_points import HookSet
 from .npy import bytes_of
 
 _FAULTS = (OSError, RuntimeError, TypeError, MemoryError)
@@ -23,7 +23,7 @@ class GradProbe(GradTable):
         """Continues the step count of `before`, if there is one."""
         super().__init__(config, before)
         self._names: dict = {}  # id of a parameter -> (name, parameter)
-        self._hook: Any = None
+        self._hooks = HookSet()
 
     def monitor(self, models: Any) -> None:
         """Adds the parameters of these models."""
@@ -33,14 +33,12 @@ class GradProbe(GradTable):
                 full = f"{index}.{name}" if several else name
                 if self.wants(full):
                     self._names[id(parameter)] = (full, parameter)
-        if self._hook is None:
-            optimizer = importlib.import_module("torch.optim.optimizer")
-            self._hook = optimizer.register_optimizer_step_pre_hook(self._before_step)
+        if not self._hooks:
+            self._hooks.around_step(None, self._before_step, None)
 
     def close(self) -> None:
         """Removes the hook, before another configuration takes over."""
-        if self._hook is not None:
-            self._hook.remove()
+        self._hooks.remove()
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if self.ended:

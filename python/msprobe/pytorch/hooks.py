@@ -2,7 +2,6 @@
 
 import functools
 import importlib
-import os
 import sys
 import types
 import weakref
@@ -15,9 +14,10 @@ from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
 from .._capture.words import say
-from . import device_stats, odd_values, regions, unwritten
+from . import regions, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .custom_ops import ForeignOps, OperatorFinder, is_packet
+from .hook_points import HookSet
 
 # With p=0 these do nothing, and no backward is recorded.
 _DROPOUTS = frozenset(
@@ -28,15 +28,6 @@ _DROPOUTS = frozenset(
     }.items()
     for name in names.split()
 )
-
-
-@functools.cache
-def init() -> None:
-    """Tells the recorder which framework it records; once, for the recorder and the monitor ask for it."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    _core.init("torch", torch, odd_values.describe, odd_values.describe_tensor, package + os.sep)
-    device_stats.set_up()
-    unwritten.set_up()
 
 
 def set_up(config: Config) -> None:
@@ -51,9 +42,50 @@ def _watch() -> None:
     regions.watch()
     for owner, name in unwritten.allocating_functions():
         _core.add_api(owner, name, "memory", name, "LOW", True, {"role": "allocate"})
-    # What arrives asynchronously is recorded after Work.wait().
     if torch.distributed.is_available() and hasattr(torch.distributed, "Work"):
-        _core.add_api(torch.distributed.Work, "wait", "Work", "wait", "CORE", True, {"role": "wait"})
+        _watch_works()
+    engine = type(torch.autograd.Variable._execution_engine)
+    _core.add_api(engine, "run_backward", "autograd", "run_backward", "LOW", True, {"role": "begin_pass"})
+    for name in ("register_forward_pre_hook", "register_forward_hook"):
+        _core.add_api(torch.nn.Module, name, "Module", name, "LOW", True, {"role": "register_hook"})
+
+
+# How somebody finds out that a future is fulfilled.
+_FUTURE = {
+    "wait": "future_wait",
+    "value": "future_value",
+    "done": "future_done",
+    "then": "then",
+    "add_done_callback": "then",
+}
+
+
+def _watch_works() -> None:
+    """What arrives asynchronously is recorded when somebody has waited for it."""
+    _core.watch_works(torch.distributed.Work)
+    future = torch._C.Future
+    found = [(future, method, role) for method, role in _FUTURE.items()]
+    found.append((torch._C, "_collect_all", "collect"))
+    manager = getattr(torch.distributed.distributed_c10d, "_CoalescingManager", None)
+    found.append((manager, "append", "append"))
+    for owner, name, role in found:
+        if hasattr(owner, name):
+            _core.add_api(owner, name, "Work", name, "CORE", True, {"role": role})
+
+
+# Of Tensor, beside those that are recorded.
+_WRITES = "apply_ conj_physical_ copy_ index_reduce_ random_ scatter_reduce_ set_ subtract_ uniform_ zero_".split()
+
+
+@functools.cache
+def _watch_writes() -> None:
+    """What an asynchronous communication brought is read before it is written over."""
+    known = {key for key in _hooked if key[0] in (id(torch), id(torch.Tensor))}
+    found = [(torch.Tensor, name) for name in _WRITES]
+    found += [(torch, name) for name in dir(torch) if name.startswith(("_foreach_", "_fused_")) and name.endswith("_")]
+    for owner, name in found:
+        if (id(owner), name) not in known and hasattr(owner, name):
+            _core.add_api(owner, name, "Write", name, "CORE", True, {"role": "write"})
 
 
 _namespaces = OperatorFinder()
@@ -75,6 +107,7 @@ def _add_apis(config: Config) -> None:
         _core.remove_apis()  # so that each attribute is the function itself; start() puts the hooks in place again
         _exchange_apis(config)
         _add_extensions()
+        _watch_writes()
     for namespace in set(_hooked_ops) - set(config.custom_op_namespaces):
         for owner in _hooked_ops.pop(namespace):
             _core.remove_api(owner, "_op")
@@ -240,10 +273,24 @@ def named_modules(model: Any) -> Iterable[tuple[str, torch.nn.Module]]:
 
 
 _known_modules: weakref.WeakSet = weakref.WeakSet()
+_known_roots: weakref.WeakSet = weakref.WeakSet()
+
+
+def _add_roots(model: Any, number: Optional[int]) -> None:
+    """Of a root only the gradients of its own parameters are recorded: its modules use them."""
+    several = isinstance(model, (list, tuple))
+    for index, root in enumerate(model if several else [model], number or 0):
+        name = _class_of(root)
+        if root in _known_roots or root in _known_modules or name == "FullyShardedDataParallel":
+            continue
+        _known_roots.add(root)
+        prefix = f"{index}." if several or number is not None else ""
+        _core.add_parameter_owner(root, f"Module.{prefix}{name}")
 
 
 def add_model(model: Any, number: Optional[int] = None) -> None:
     """Hooks the modules of a model; `number` is its index among several."""
+    _add_roots(model, number)
     for path, module in _walk(model, number):
         if module in _known_modules:  # of another model, too: it keeps its first name
             continue
@@ -264,7 +311,7 @@ def mark_phases() -> None:
             _core.add_api(torch.nn.utils, name, "phase", name, "FOCUS", True, {"phase": "clip_grad"})
 
 
-_optimizer_hooks: list = []
+_optimizer_hooks = HookSet()
 
 
 def mark_optimizers() -> None:
@@ -272,15 +319,13 @@ def mark_optimizers() -> None:
     optimizer = importlib.import_module("torch.optim.optimizer")
     if _optimizer_hooks or not hasattr(optimizer, "register_optimizer_step_pre_hook"):
         return
-    _optimizer_hooks.append(optimizer.register_optimizer_step_pre_hook(lambda *args: _core.set_phase("optimizer")))
-    _optimizer_hooks.append(optimizer.register_optimizer_step_post_hook(lambda *args: _core.set_phase("")))
+    _optimizer_hooks.around_step(None, lambda *args: _core.set_phase("optimizer"), lambda *args: _core.set_phase(""))
 
 
 def stop_recording() -> str:
     """Stops recording. Returns an error message, or an empty string."""
     if not _is_inside(importlib.import_module("torch.optim.optimizer").__file__):
-        while _optimizer_hooks:
-            _optimizer_hooks.pop().remove()
+        _optimizer_hooks.remove()
     return _core.stop()
 
 
@@ -297,29 +342,22 @@ def count_tokens(model: Any, token_range: Any) -> None:
     root = model[0] if isinstance(model, (list, tuple)) else model
     _core.pause()
     counter = _TokenCounter(*token_range)
-    counter.handle = root.register_forward_pre_hook(counter, prepend=True)
+    counter.hooks.before(root, counter.count, prepend=True)
 
 
 class _TokenCounter:
-    """A hook that a copy of the model may have, too: there it does nothing."""
-
-    def __init__(self, first: int = -1, last: int = -1) -> None:
+    def __init__(self, first: int, last: int) -> None:
         self._first, self._last = first, last
         self._token = 0
-        self.handle: Any = None
+        self.hooks = HookSet()
 
-    def __call__(self, module: Any, args: Any) -> None:
-        if self.handle is None:
-            return
+    def count(self, module: Any, args: Any) -> None:
         if self._token == self._first:
             _core.resume()
         elif self._token == self._last + 1:
             _core.pause()
-            self.handle.remove()
+            self.hooks.remove()
         self._token += 1
-
-    def __reduce__(self) -> tuple:
-        return _TokenCounter, ()
 
 
 _single_modules: list = []

@@ -18,6 +18,7 @@ from .._capture.config import Config
 from .._capture.files import write_file
 from .._capture.words import say, wrong
 from .apis import Api, hooked_apis
+from .hook_points import callback
 
 _NAME = re.compile(r"(?P<base>\w+\.\w+)\.(?P<number>\d+)\.(?P<direction>forward|backward)")
 
@@ -128,9 +129,9 @@ class KernelDump:
             if left == 0:
                 self._finish()
 
-        result.register_hook(lambda _: self._dump())
+        result.register_hook(callback(lambda _: self._dump()))
         for tensor in waiting:
-            tensor.register_hook(passed)
+            tensor.register_hook(callback(passed))
 
     def _dump(self) -> None:
         npu = torch.npu

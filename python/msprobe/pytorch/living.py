@@ -34,24 +34,44 @@ def living(*kinds: type) -> list:
 
 
 class LivingOptimizers:
-    """The optimizers of torch.optim in this process; the heap is searched again only when one was made since the last time."""
+    """The optimizers in this process; the heap is searched again only when one of torch.optim was made since the last time.
+
+    Some steps copies of a model's parameters: flat, in full precision, or a part of them (DeepSpeed, Megatron, apex). What wraps
+    it knows the parameters of the model.
+    """
 
     def __init__(self) -> None:
         """Watches what makes optimizers from now on."""
         _count_optimizers()
         self._known: list = []  # weak references
+        self._wrappers: list = []  # weak references to those of no class of torch.optim
         self._searched_at = -1
 
-    def all(self) -> list:
-        """Lists those that live.
+    def of(self, model: torch.nn.Module) -> list:
+        """Lists what trains a model.
+
+        Args:
+            model: Any.
 
         Returns:
-            Optimizers, wrappers of others too.
+            What trains it, the optimizer of torch.optim whose steps are its, ids of what is trained: the first two are the same,
+            or a wrapper of another library and what it wraps, where that one steps copies.
         """
+        self._search()
+        own = {id(parameter) for parameter in model.parameters()}
+        direct = [(one, one, parameter_ids(one)) for one in _alive(self._known)]
+        wrapped = [(one, vars(one).get("optimizer"), _kept_by(one)) for one in _alive(self._wrappers)]
+        found = [row for row in direct if not own.isdisjoint(row[2])]
+        stepping = {id(inner) for _, inner, _ in found}
+        return found + [row for row in wrapped if id(row[1]) not in stepping and not own.isdisjoint(row[2])]
+
+    def _search(self) -> None:
         if self._searched_at != _made:
             self._searched_at = _made
-            self._known = [weakref.ref(optimizer) for optimizer in living(torch.optim.Optimizer)[0]]
-        return [optimizer for optimizer in (known() for known in self._known) if optimizer is not None]
+            optimizers, others = living(torch.optim.Optimizer, _Stepping)
+            self._known = [weakref.ref(optimizer) for optimizer in optimizers]
+            wrapping = [one for one in others if isinstance(vars(one).get("optimizer"), torch.optim.Optimizer)]
+            self._wrappers = [weakref.ref(one) for one in wrapping]
 
     def has_stepped(self, optimizer: Any) -> None:
         """Searches again next time if this one is not known: its class need not call what is watched.
@@ -63,6 +83,45 @@ class LivingOptimizers:
             known() is not optimizer for known in self._known
         ):
             self._searched_at = -1
+
+
+class _SteppingType(type):
+    """Its subclasses are those that step and clear gradients as optimizers do, with attributes that can be looked at."""
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        if torch.nn.Module in kind.__mro__ or not (
+            getattr(kind, "__dictoffset__", 0) and getattr(kind, "__weakrefoffset__", 0)
+        ):
+            return False
+        return all(any(name in vars(base) for base in kind.__mro__) for name in ("step", "zero_grad"))
+
+
+class _Stepping(metaclass=_SteppingType):
+    pass
+
+
+def parameter_ids(optimizer: Any) -> frozenset:
+    """The ids of what an optimizer steps.
+
+    Args:
+        optimizer: Anything.
+
+    Returns:
+        None of what has no `param_groups`.
+    """
+    groups = getattr(optimizer, "param_groups", ())
+    return frozenset(id(parameter) for group in groups for parameter in group.get("params", ()))
+
+
+def _kept_by(wrapper: Any) -> frozenset:
+    """Ids of the parameters in its lists, and in lists of these: groups of the parameters whose copies are stepped."""
+    lists = [value for value in vars(wrapper).values() if type(value) in (list, tuple)]
+    lists += [part for value in lists for part in value if type(part) in (list, tuple)]
+    return frozenset(id(thing) for value in lists for thing in value if isinstance(thing, torch.nn.Parameter))
+
+
+def _alive(references: list) -> list:
+    return [thing for thing in (reference() for reference in references) if thing is not None]
 
 
 @functools.cache

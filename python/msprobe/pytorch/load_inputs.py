@@ -1,12 +1,14 @@
 """load: how modules of PyTorch get other inputs."""
 
 import pickle
-from typing import Any, Optional
+from typing import Any
 
 import numpy
 import torch
 
+from .._capture.config import Load
 from .._capture.load_inputs import InputLoader, refuse_other
+from .hook_points import HookSet
 
 
 class TorchInputLoader(InputLoader):
@@ -14,9 +16,13 @@ class TorchInputLoader(InputLoader):
 
     tensor_type = torch.Tensor
 
+    def __init__(self, config: Load) -> None:
+        super().__init__(config)
+        self._hooks = HookSet()
+
     def hook(self, base: str, module: torch.nn.Module) -> None:
         """Replaces inputs ahead of all other hooks of the module."""
-        module.register_forward_pre_hook(_Replace(self, base), prepend=True, with_kwargs=True)
+        self._hooks.before(module, lambda _, args, kwargs: self.replace(base, args, kwargs), prepend=True, kwargs=True)
 
     def read(self, path: str, like: torch.Tensor) -> torch.Tensor:
         """Returns the tensor of a file.
@@ -35,20 +41,6 @@ class TorchInputLoader(InputLoader):
         if not isinstance(found, torch.Tensor) or found.shape != like.shape or found.dtype != like.dtype:
             refuse_other(path, _kind(found), _kind(like))
         return found.requires_grad_(like.requires_grad)
-
-
-class _Replace:
-    """A hook that a copy of the model may have, too: there it does nothing."""
-
-    def __init__(self, loader: Optional[InputLoader] = None, base: str = "") -> None:
-        self._loader = loader
-        self._base = base
-
-    def __call__(self, module: torch.nn.Module, args: tuple, kwargs: dict) -> Any:
-        return self._loader.replace(self._base, args, kwargs) if self._loader is not None else None
-
-    def __reduce__(self) -> tuple:
-        return _Replace, ()
 
 
 def _of_numpy(path: str, like: torch.Tensor) -> torch.Tensor:

@@ -100,6 +100,12 @@ def _functorch(name: str, tensor: torch.Tensor) -> bool:
     return bool(test and test(tensor))
 
 
+def _is_functional(tensor: torch.Tensor) -> bool:
+    """Whether it stands for another one inside torch.func.functionalize()."""
+    test = getattr(torch, "_is_functional_tensor", None)
+    return bool(test and test(tensor))
+
+
 def _kind_of(tensor: torch.Tensor) -> str:
     """Returns the type as dumps name it."""
     for cls in type(tensor).__mro__:
@@ -119,6 +125,9 @@ def _unwrapped(tensor: torch.Tensor, kind: str) -> torch.Tensor:
         return tensor._local_tensor
     if kind in (_FAKE, _ASYNC, _MASKED):
         return tensor
+    if _is_functional(tensor):
+        torch._sync(tensor)  # operators in place that wait
+        return torch._from_functional_tensor(tensor)
     for _ in range(_MAX_WRAPPERS):
         if not (_functorch("is_batchedtensor", tensor) or _functorch("is_gradtrackingtensor", tensor)):
             break

@@ -12,9 +12,9 @@ from typing import Any, Optional, Union
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from .._optimizer_record import StepRecord, plain, write_description
+from .hook_points import HookSet
 from .npy import bytes_of
 
 DTYPES = {
@@ -107,11 +107,8 @@ class OptimizerRecord(StepRecord):
         self._counts: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._next_number = 0
-        if optimizer is not None:
-            pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
-        else:
-            pre, post = register_optimizer_step_pre_hook, register_optimizer_step_post_hook
-        self._handles = [pre(self._before), post(self._after)]
+        self._hooks = HookSet()
+        self._hooks.around_step(optimizer, self._before, self._after)
 
     def _directory(self, optimizer: torch.optim.Optimizer) -> str:
         if optimizer not in self._numbers:

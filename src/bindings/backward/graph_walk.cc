@@ -66,11 +66,6 @@ void GraphWalk::Expand(Node* node) {
   }
 }
 
-uint64_t GraphWalk::LastUser(PyObject* accumulator) const {
-  const auto node = nodes_.find(NodeKey(accumulator));
-  return node == nodes_.end() ? kNoSequence : node->second->last_user;
-}
-
 void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, const std::vector<GradEdge>& inputs,
                           std::vector<InputEdge>* found) {
   ++visit_;
@@ -94,7 +89,6 @@ void GraphWalk::FindEdges(const std::vector<GradEdge>& outputs, uint64_t since, 
     for (size_t slot = 0; slot < node->next.size(); ++slot) {
       auto [target, number] = node->next[slot];
       if (target == nullptr) continue;
-      target->last_user = std::min(target->last_user, node->sequence);
       reach(target);
       if (target->input_visit != visit_) continue;
       for (size_t input = 0; input < inputs.size(); ++input) {

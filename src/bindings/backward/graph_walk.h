@@ -16,6 +16,7 @@ namespace msprobe {
 struct GradNodeNames {
   PyObject *next_functions, *sequence_nr;
   PyObject* unique_id;  // a method, where a node is shown by another object each time; null: by the same
+  PyObject* variable;   // of an accumulator: the tensor whose gradient it takes; null: it does not tell
 };
 extern GradNodeNames node_names;
 /// Tells nodes apart while they live.
@@ -57,8 +58,6 @@ class GraphWalk {
                  std::vector<InputEdge>* found);
   /// A place for the hook of this node, as InputEdge::hook.
   Ref* HookPlace(const GradEdge& edge) { return &Get(edge.node.get(), edge.key)->hook; }
-  /// Of the nodes seen so far that lead to this accumulator the one that runs last; kNoSequence if none does.
-  uint64_t LastUser(PyObject* accumulator) const;
   void Forget();
 
  private:
@@ -69,7 +68,6 @@ class GraphWalk {
     uint64_t sequence = 0;
     uint64_t visit = 0;
     uint64_t input_visit = 0;  // the visit in which the gradient of an input is among its own
-    uint64_t last_user = kNoSequence;
     bool expanded = false;
     std::vector<std::pair<Node*, Py_ssize_t>> next;  // null: no gradient wanted there
   };

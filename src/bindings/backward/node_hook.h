@@ -6,6 +6,7 @@
 #include "bindings/backward/graph_walk.h"
 #include "bindings/python/hook_object.h"
 #include "bindings/python/py.h"
+#include "bindings/python/runtime.h"
 
 namespace msprobe {
 
@@ -19,6 +20,9 @@ class NodeHook : public Hook {
   PyObject* Call(PyObject* const* args, Py_ssize_t count) final;
 
   uint64_t sequence() const { return sequence_; }
+  /// That made the node, which gave it its number.
+  uint64_t thread() const { return thread_; }
+  void set_thread(uint64_t thread) { thread_ = thread; }
   void set_sequence(uint64_t sequence) { sequence_ = sequence; }
   /// Weak: the dict of the hooks that autograd runs together with this one.
   PyObject* siblings() const { return siblings_.get(); }
@@ -26,6 +30,7 @@ class NodeHook : public Hook {
 
  private:
   uint64_t sequence_ = kNoSequence;  // of the node
+  uint64_t thread_ = ThreadNumber();
   Ref siblings_;
 };
 

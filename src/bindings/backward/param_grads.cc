@@ -18,9 +18,33 @@ std::vector<std::weak_ptr<ParamGrads>>& OpenGrads() {
 
 }  // namespace
 
-void ParamGrads::Add(PyObject* parameter, const char* name, const std::function<Ref()>& read) {
+// A step begins.
+void ParamGrads::Renew() {
+  if (generation == rt().generation) return;
+  generation = rt().generation;
+  seen = 0;
+  record = nullptr;  // the recorder took it back at the end of its step
+  awaited.clear();
+  waiting = 0;
+}
+
+void ParamGrads::Await(size_t slot) {
+  Renew();
+  if (slot >= awaited.size()) awaited.resize(slot + 1);
+  if (!awaited[slot]) ++waiting;
+  awaited[slot] = true;
+}
+
+// Of those that the pass brings.
+bool ParamGrads::IsLast(size_t slot) {
+  if (slot >= awaited.size() || !awaited[slot]) return false;
+  awaited[slot] = false;
+  return --waiting == 0 && foreseen;
+}
+
+void ParamGrads::Add(size_t slot, const char* name, const std::function<Ref()>& read) {
   Runtime& r = rt();
-  const bool wanted = r.aside == 0 && called == r.generation && !r.options.structure && r.options.backward &&
+  const bool wanted = r.aside == 0 && !r.options.structure && r.options.backward &&
                       (!r.filter.has_names() || r.filter.CheckName(OpName{base, 0, NameForm::kPlain}));
   // Read first, for another thread may bring the gradient of another parameter meanwhile.
   Record part;
@@ -32,28 +56,27 @@ void ParamGrads::Add(PyObject* parameter, const char* name, const std::function<
     RecordValue(&part, grad ? grad.get() : Py_None, nullptr, 1);
     part.EndList();
   }
-  if (generation != r.generation) {
-    generation = r.generation;
-    seen = 0;
-    record = nullptr;  // the recorder took it back at the end of its step
-  } else if (first == parameter) {
-    Finish();
-  }
+  Renew();
+  if (record != nullptr && slot < told.size() && told[slot]) Finish();
+  const bool last = IsLast(slot);
   if (!wanted) return;
   if (record == nullptr) {
-    first = parameter;
+    told.clear();
     record = r.recorder->Acquire({base, counts->param_grads.Next(), NameForm::kParamGrad});
     record->keep_unfinished = !r.trigger.active();
   }
+  if (slot >= told.size()) told.resize(slot + 1);
+  told[slot] = true;
   record->Append(part);
   part.held.clear();
   if (record->save == SaveMode::kNow) SavePending(record);
   if (record->save == SaveMode::kNone) DropPending(record);
-  if (++seen >= expected) Finish();
+  if (++seen >= expected || last) Finish();
 }
 
 void ParamGrads::Finish() {
   seen = 0;
+  told.clear();
   if (record == nullptr || generation != rt().generation) return;
   InTool guard;
   FinishRecord(std::exchange(record, nullptr));

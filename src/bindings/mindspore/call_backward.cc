@@ -15,6 +15,7 @@ namespace msprobe {
 namespace {
 
 constexpr int kMaxDepth = 32;
+constexpr const char* kReturned = "a Cell returns an argument as it came";
 
 // One more than the number of the last node that this thread is known to have made. Numbers only grow.
 thread_local uint64_t t_next_sequence = 0;
@@ -174,15 +175,17 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
   output_grads_.resize(outputs.size());
   std::vector<InputEdge> edges;
   if (r.options.output && !r.options.structure) GraphWalk::OfThread().FindEdges(outputs, since_, inputs, &edges);
-  std::vector<bool> unknown(inputs.size());
+  unknown_.assign(inputs.size(), false);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].node) continue;
-    // What is returned as it came has no node in between. Where the call uses it, too, its gradient is the sum of both,
-    // and nothing tells the shares.
+    // What is returned as it came has no node in between: its gradient is that of all who use the argument, of the
+    // caller and of the call itself, and nothing tells the shares.
     const auto same = std::find(inputs.begin(), inputs.end(), outputs[i]);
     const auto input = static_cast<size_t>(same - inputs.begin());
-    if (std::any_of(edges.begin(), edges.end(), [&](const InputEdge& edge) { return edge.input == input; })) {
-      unknown[input] = true;
+    const auto leads_there = [&](const InputEdge& edge) { return edge.input == input; };
+    if (same != inputs.end() && (name.IsModule() || std::any_of(edges.begin(), edges.end(), leads_there))) {
+      unknown_[input] = true;
+      ++outputs_unknown_;
       continue;
     }
     CallHook* hook = HookAt(outputs[i]);
@@ -193,8 +196,9 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
     hook->inputs.push_back({shared_from_this(), -1 - outputs[i].number, input});
     ++expected_;
   }
+  if (outputs_unknown_ > 0 && outputs_expected_ == 0) return NoteSkip(kReturned, name.str());  // it has no entry
   for (const InputEdge& edge : edges) {
-    if (unknown[edge.input]) continue;
+    if (unknown_[edge.input]) continue;
     CallHook* hook = HookAt({Ref::Borrow(edge.node), 0, NodeKey(edge.node)});
     if (hook == nullptr) continue;
     hook->inputs.push_back({shared_from_this(), edge.slot, edge.input});
@@ -254,11 +258,23 @@ void CallBackward::RecordOutputs() {
   if (name_.IsModule()) r.filter.BeginModule(name_);
   if (r.options.structure || !ShouldCollect(name_, risk_)) return;
   record_ = r.recorder->Acquire(name_);
+  for (size_t i = 0; i < outputs_unknown_; ++i) NoteSkip(kReturned, name_.str());
   if (!r.options.input) return;
   record_->KeyLiteral("input");
   record_->BeginList();
   for (const Ref& grad : grads) RecordValue(record_, grad ? grad.get() : Py_None, nullptr, 1);
   record_->EndList();
+}
+
+// Of a Cell one tensor at several positions has one gradient, of all of them.
+bool CallBackward::IsKnown(int input) const {
+  if (unknown_[static_cast<size_t>(input)]) {
+    NoteSkip(kReturned, name_.str());
+    return false;
+  }
+  if (!name_.IsModule() || std::count(positions_.begin(), positions_.end(), input) == 1) return true;
+  NoteSkip("one tensor stands at several places of a module", name_.str());
+  return false;
 }
 
 void CallBackward::RecordInputs() {
@@ -270,6 +286,7 @@ void CallBackward::RecordInputs() {
   for (const int position : positions_) {
     const PyObject* grad = position < 0 ? nullptr : grads[static_cast<size_t>(position)].get();
     if (grad == nullptr && only_gradients_) continue;
+    if (position >= 0 && !IsKnown(position)) grad = nullptr;
     RecordValue(record_, grad == nullptr ? Py_None : const_cast<PyObject*>(grad), nullptr, 1);
   }
   record_->EndList();

@@ -38,6 +38,7 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   void RecordOutputs();
   void RecordInputs();
   void Told();
+  bool IsKnown(int input) const;
 
   OpName name_, parent_;
   Risk risk_ = Risk::kFocus;
@@ -45,7 +46,8 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   std::vector<GradEdge> inputs_;  // without repetition; empty after the forward
   std::vector<int> positions_;  // of each tensor among the arguments: index of inputs_, or -1 for one without gradient
   std::vector<Ref> input_grads_, output_grads_;
-  size_t expected_ = 0, told_ = 0, outputs_expected_ = 0, outputs_told_ = 0;
+  size_t expected_ = 0, told_ = 0, outputs_expected_ = 0, outputs_told_ = 0, outputs_unknown_ = 0;
+  std::vector<bool> unknown_;  // of inputs_: it is returned, too, and nothing tells the shares
   bool only_gradients_ = false, begun_ = false, outputs_recorded_ = false;
   Record* record_ = nullptr;
 };

@@ -13,19 +13,18 @@ namespace {
 
 class GradHook final : public NodeHook {
  public:
-  GradHook(ParamGradsPtr grads, PyObject* parameter, const char* name)
-      : grads_(std::move(grads)), parameter_(Ref::Borrow(parameter)), name_(name) {}
+  GradHook(ParamGradsPtr grads, size_t slot, const char* name) : grads_(std::move(grads)), slot_(slot), name_(name) {}
 
   void Run(PyObject* const* args, Py_ssize_t count) override {
-    if (t_flags.in_tool || count < 1 || !rt().running) return;
+    if (t_flags.in_tool || count < 1 || !rt().running || grads_->called != rt().generation) return;
     InTool guard;
     const GradientsLater later;
-    grads_->Add(parameter_.get(), name_.c_str(), [&] { return Ref::Borrow(args[0]); });
+    grads_->Add(slot_, name_.c_str(), [&] { return Ref::Borrow(args[0]); });
   }
 
  private:
   ParamGradsPtr grads_;
-  Ref parameter_;
+  size_t slot_;
   std::string name_;
 };
 
@@ -42,7 +41,7 @@ void CellParams::Hook(PyObject* cell) {
   while (PyDict_Next(params.get(), &position, &key, &parameter)) {
     const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
     if (name == nullptr || parameter == Py_None || !AttrIsTrue(parameter, requires_grad)) continue;
-    Ref hook(NewHookObject(std::make_unique<GradHook>(grads, parameter, name)));
+    Ref hook(NewHookObject(std::make_unique<GradHook>(grads, handles_.size(), name)));
     Ref handle(hook ? PyObject_CallMethodOneArg(parameter, mindspore_names.register_hook, hook.get()) : nullptr);
     if (!handle) {
       NoteSkip("the gradient of a parameter could not be hooked", std::string(name) + ": " + TakeError());

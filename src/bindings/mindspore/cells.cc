@@ -171,11 +171,8 @@ bool SetIn(CellEntry* e, PyObject* cell, size_t which, PyObject* value) {
   if (!lazy) PyErr_Clear();
   e->was_none[which] = lazy.get() == Py_None;
   Ref hooks(DictOf(cell, d.name));
-  if (!hooks || PyObject_SetItem(hooks.get(), e->id.get(), value) != 0) return false;
-  if (which != 2) return true;
-  // Behind the construct ours runs first, before it last.
-  Ref moved(PyObject_CallMethod(hooks.get(), "move_to_end", "Oi", e->id.get(), 0));
-  return static_cast<bool>(moved);
+  // Ours runs last: a Cell's input is what its construct gets, its output what its caller gets.
+  return hooks && PyObject_SetItem(hooks.get(), e->id.get(), value) == 0;
 }
 
 void InstallOne(CellEntry* e, PyObject* cell) {

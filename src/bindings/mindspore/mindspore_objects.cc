@@ -25,7 +25,8 @@ void InitNames() {
                      .remove = intern("remove")};
   node_names = {.next_functions = intern("next_functions"),
                 .sequence_nr = intern("_sequence_nr"),
-                .unique_id = intern("_unique_id")};
+                .unique_id = intern("_unique_id"),
+                .variable = nullptr};
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ const ElementType& TypeOf(PyObject* dtype) {
   return known->emplace(dtype, type).first->second;
 }
 
-// Keeps what asnumpy() gave alive while it is read.
-thread_local Ref t_host_copy;
+// Keeps what asnumpy() gave alive while it is read. No Ref: a thread may end after the interpreter.
+thread_local PyObject* t_host_copy = nullptr;
 
 // Of a tensor on a device: waits, and copies.
 const char* CopyToHost(PyObject* tensor) {
@@ -54,7 +54,7 @@ const char* CopyToHost(PyObject* tensor) {
   PyObject* address = data != nullptr && PyTuple_Check(data) ? PyTuple_GetItem(data, 0) : nullptr;
   const auto* first = address != nullptr ? static_cast<const char*>(PyLong_AsVoidPtr(address)) : nullptr;
   PyErr_Clear();
-  t_host_copy = std::move(array);
+  Py_XSETREF(t_host_copy, array.release());
   return first;
 }
 
@@ -230,7 +230,7 @@ bool ReadOne(const LaterTensor& waiting) {
   for (size_t i = 0; i < saved.size(); ++i) {
     DeliverValues(waiting.values[i].slot, t, shape, saved[i] ? waiting.values[i].file : "");
   }
-  t_host_copy = Ref();
+  Py_CLEAR(t_host_copy);
   return true;
 }
 
@@ -277,7 +277,7 @@ bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* 
   if (read) ReadValues(look, file, &t, &saved);
   if (saved) record->SetFile(&t, file);
   if (read && own && record->save == SaveMode::kDeferred) HoldTensor(record, tensor, look);
-  t_host_copy = Ref();
+  Py_CLEAR(t_host_copy);
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;
 }

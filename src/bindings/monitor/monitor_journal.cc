@@ -62,6 +62,7 @@ std::vector<size_t> MonitorJournal::Take(nb::list series, nb::list tensors, int 
 std::vector<size_t> MonitorJournal::TakeItems(const std::vector<uint32_t>& series,
                                               const std::vector<PyObject*>& tensors, int threads, bool often) {
   // Kept for the next call; taken from there while it is in use, for what Python frees meanwhile may call this again.
+  // NOLINTNEXTLINE(clang-diagnostic-exit-time-destructors): owns no object of Python
   static thread_local std::vector<std::unique_ptr<TensorLook>> kept;
   std::vector<std::unique_ptr<TensorLook>> looks = std::exchange(kept, {});
   std::vector<size_t> left, read;  // positions; looks[i] is of read[i]

@@ -53,6 +53,7 @@ void NoteUnrecorded(const ApiSite* site) {
 }
 
 bool BeginApi(ApiEvent* event, const CallArgs& args) {
+  static const std::string* const view = InternName("Tensor.view");  // reads nothing
   Runtime& r = rt();
   ApiSite* site = event->site;
   const std::string* base = site->base;
@@ -73,8 +74,9 @@ bool BeginApi(ApiEvent* event, const CallArgs& args) {
   if (!r.trigger.active()) r.recorder->Reserve(event->record);
   event->record->copy_held = site->changes_arguments || (r.trigger.active() && AsksForInPlace(args));
   t_flags.read_now = site->changes_arguments || AsksForInPlace(args);
+  t_flags.used_now = base != view;
   if (r.options.input) RecordInputs(site->spec, args, event->record);
-  t_flags.read_now = false;
+  t_flags.read_now = t_flags.used_now = false;
   event->record->copy_held = false;
   return true;
 }

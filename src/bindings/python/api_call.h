@@ -5,6 +5,7 @@
 #include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/runtime.h"
+#include "bindings/python/works.h"
 
 namespace msprobe {
 
@@ -65,12 +66,15 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
     return result;
   }
   // Also within a recorded call.
-  if (rt().step_open && !t_flags.in_tool && (site->changes_arguments || site->spec.role == ApiRole::kWrite)) {
-    Shielded([&] { framework().BeforeWrite(FirstArgument(args)); });
+  if (rt().step_open && !t_flags.in_tool) {
+    const bool writes = site->changes_arguments || site->spec.role == ApiRole::kWrite;
+    if (writes) Shielded([&] { framework().BeforeWrite(FirstArgument(args)); });
+    if (AnyOpenWork() && (writes || AsksForInPlace(args))) Shielded([&] { ReadBeforeWrite(args); });
   }
   if (site->spec.role == ApiRole::kWrite) return call();
   if (!rt().running || t_flags.api_depth > 0 || t_flags.in_tool || IsBeingCompiled(site)) return call();
   if (site->spec.role != ApiRole::kRecord) return RunSpecial(site, args, call);
+  if (t_flags.in_region) return call();  // what we ran would be compiled, and counted
   ApiEvent event;
   event.site = site;
   bool begun = false;

@@ -97,6 +97,14 @@ PyObject* FirstArgument(const CallArgs& a) {
   return a.count > 0 ? a.vector[0] : nullptr;
 }
 
+PyObject* OutArgument(const CallArgs& args) {
+  PyObject* out = nullptr;
+  EachKeyword(args, [&](PyObject* key, PyObject* value) {
+    if (PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, "out") == 0) out = value;
+  });
+  return out;
+}
+
 bool AsksForInPlace(const CallArgs& args) {
   bool asks = false;
   EachKeyword(args, [&](PyObject* key, PyObject* value) {

@@ -14,6 +14,8 @@ void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, R
 std::vector<PyObject*> PositionalArguments(const CallArgs& args);
 /// Borrowed; null without one.
 PyObject* FirstArgument(const CallArgs& args);
+/// What `out=` names; borrowed, null without one.
+PyObject* OutArgument(const CallArgs& args);
 /// `inplace=True` or `out=tensor`.
 bool AsksForInPlace(const CallArgs& args);
 /// A dropout with p=0.

@@ -104,9 +104,10 @@ void ShowAsNull(Record* record, const TensorRecord& tensor) {
 void Describe(Record* record, const Value& value, TensorRecord* t) {
   t->dtype = value.tensor.dtype;
   t->dtype_name = value.tensor.dtype_name;
-  t->ndim = static_cast<uint8_t>(value.shape.size());
-  t->dims = static_cast<uint32_t>(record->dims.size());
+  const size_t dims = record->dims.size();
   record->dims.insert(record->dims.end(), value.shape.begin(), value.shape.end());
+  t->ndim = static_cast<uint8_t>(value.shape.size());
+  t->dims = static_cast<uint32_t>(dims);
 }
 
 bool Fill(Record* record) {

@@ -86,7 +86,7 @@ void MarkTrampoline(PyObject* code) { Trampolines().insert(code); }
 
 void RecordStack(const OpName& name, Record* record) {
   if (!rt().options.extra_info) return;
-  thread_local std::vector<Frame> frames;
+  thread_local std::vector<Frame> frames;  // NOLINT(clang-diagnostic-exit-time-destructors): owns no object
   frames.clear();
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
   while (frame != nullptr) {

@@ -29,6 +29,13 @@ struct FrameworkTypes {
   PyObject* open_blocks = nullptr;                       // dict: blocks of communications that have not ended
 };
 
+/// Where the elements of a tensor are, and how often they were changed.
+struct TensorMemory {
+  uint64_t storage = 0;  // equal for views of the same
+  int64_t version = 0;
+  bool on_host = true;
+};
+
 /// The base class is a framework that has nothing: no value is a tensor, nothing is hooked.
 class CaptureFramework {
  public:
@@ -54,10 +61,16 @@ class CaptureFramework {
   virtual bool RecordTensor(Record*, PyObject* /*tensor*/, const TensorLabel*) { return false; }
   /// A plain tensor whose memory may be read here and now.
   virtual bool LookAt(PyObject* /*tensor*/, TensorLook*) { return false; }
+  /// False: nothing is known.
+  virtual bool MemoryOf(PyObject* /*tensor*/, TensorMemory*) { return false; }
   /// One that the record held undecided is to be saved after all, under this name.
   virtual void SaveHeld(Record*, const HeldValue&, const std::string& /*name*/) {}
   /// Of the files that tensors are saved in.
   virtual const char* file_ending() const { return ".pt"; }
+  /// A communication that nobody has waited for will fill it.
+  virtual bool IsAwaited(PyObject* /*tensor*/) const { return false; }
+  /// Waits, as its use would.
+  virtual void Await(PyObject* /*tensor*/) {}
   /// A copy with memory of its own.
   virtual Ref CopyOf(PyObject* /*tensor*/) { return {}; }
 

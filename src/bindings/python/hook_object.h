@@ -7,6 +7,23 @@
 
 namespace msprobe {
 
+// Inside a region that is compiled, the compiler looks at every function of Python that runs, and compiles it. Not at
+// ours.
+/// While it lives, functions that this thread runs are left alone.
+class CompilerAside {
+ public:
+  CompilerAside();
+  ~CompilerAside();
+  CompilerAside(const CompilerAside&) = delete;
+  CompilerAside& operator=(const CompilerAside&) = delete;
+
+  /// set_eval_frame() of torch.compile, which says what looks at functions.
+  static void Use(PyObject* set_eval_frame);
+
+ private:
+  Ref prior_;
+};
+
 class Hook {
  public:
   Hook() = default;
@@ -23,6 +40,10 @@ class Hook {
 PyObject* NewHookObject(std::unique_ptr<Hook> hook);
 /// Null: not an object of NewHookObject(), or a copy.
 Hook* HookIn(PyObject* object);
+
+/// The same for a function of Python that lets no fault of its own through (_capture/guard.py): a compiler does not
+/// look into it, and copies do nothing.
+PyObject* NewCallback(PyObject* function);
 
 bool InitHookType();
 /// Their type. Borrowed.

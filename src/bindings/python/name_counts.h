@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace msprobe {
@@ -14,6 +15,14 @@ struct Counter {
 };
 struct NameCounts {
   Counter forwards, param_grads;
+
+  /// Of a backward of the call of this number. The first has the number of the call; a further one, through a graph
+  /// that was kept, has one that no call and no backward of the step has so far.
+  int32_t NumberOfBackward(int32_t call, bool first);
+
+ private:
+  std::set<int32_t> further_;
+  uint64_t generation_ = 0;
 };
 /// `base` is interned; the counts live as long as the process.
 NameCounts* CountsOf(const std::string* base);

@@ -93,7 +93,7 @@ T& PerThread() {
     }
   };
   static auto* all = new std::vector<Entry*>;
-  thread_local Holder holder;
+  thread_local Holder holder;  // NOLINT(clang-diagnostic-exit-time-destructors): touches nothing of Python
   if (holder.entry == nullptr) {
     auto fresh = std::make_unique<Entry>();
     std::vector<Entry*> ended;

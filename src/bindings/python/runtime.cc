@@ -87,10 +87,7 @@ void NoteSkip(const std::string& kind, const std::string& text) {
   rt().skip_examples.try_emplace(kind, text);
 }
 
-void NoteNoMemory() noexcept {
-  if (rt().recorder != nullptr) rt().recorder->SetMemoryRanOut();
-  ++rt().without_memory;
-}
+void NoteNoMemory() noexcept { ++rt().without_memory; }
 
 void CountNoMemory() {
   Runtime& r = rt();
@@ -102,7 +99,6 @@ void CountNoMemory() {
 }
 
 void NoteFault(const char* what) noexcept {
-  if (rt().recorder != nullptr) rt().recorder->SetMemoryRanOut();  // records may be half, here too
   try {
     NoteSkip("something could not be recorded", what);
   } catch (const std::bad_alloc&) {

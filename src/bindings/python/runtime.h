@@ -31,7 +31,10 @@ class InTool;
 struct ThreadFlags {
   int api_depth = 0;
   bool in_tool = false;
+  bool in_region = false;  // a compiler looks at each function of Python that runs
   bool read_now = false;   // what is recorded will be changed by the call
+  bool used_now = false;   // what is recorded will be read by the call
+  bool compiled = false;   // it runs code that a compiler has made, or looks at
   bool finishing = false;  // stop() or step(): what waits is written though nothing runs any more
   InTool* tool = nullptr;
   uint64_t number = 0;  // of the thread; 0: not asked yet

@@ -14,7 +14,7 @@ constexpr int kMaxDepth = 399;         // readers of the earlier tool go 400 lev
 constexpr size_t kMaxNodes = 200'000;  // of one op: a list that holds itself must not fill the memory
 
 // The containers around a value, to notice one that holds itself.
-thread_local std::vector<PyObject*> t_around;
+thread_local std::vector<PyObject*> t_around;  // NOLINT(clang-diagnostic-exit-time-destructors): owns none
 
 class Inside {
  public:
@@ -84,6 +84,12 @@ struct TensorDescription {
 
 void RecordOddTensor(Record* record, PyObject* tensor) {
   const Ref file = FileForPython(record, tensor);
+  if (framework().IsAwaited(tensor)) {
+    if (t_flags.used_now)
+      framework().Await(tensor);
+    else
+      NoteSkip("a tensor had not been waited for when it was recorded", record->name.str());
+  }
   PyObject* describe = interpreter().describe_tensor;
   Ref said(describe != nullptr ? PyObject_CallFunctionObjArgs(describe, tensor, file.get(), nullptr) : nullptr);
   TensorDescription description;
@@ -244,7 +250,19 @@ void RecordOther(Record* record, PyObject* value, PyObject* key, int depth) {
   RecordByPython(record, value, key, depth);
 }
 
+thread_local const StandIns* shown_as = nullptr;
+
+PyObject* ShownFor(PyObject* tensor) {
+  for (const auto& [original, copy] : *shown_as) {
+    if (original.get() == tensor) return copy.get();
+  }
+  return tensor;
+}
+
 }  // namespace
+
+ShownAs::ShownAs(const StandIns& stand_ins) { shown_as = stand_ins.empty() ? nullptr : &stand_ins; }
+ShownAs::~ShownAs() { shown_as = nullptr; }
 
 void RecordKey(Record* record, PyObject* key, size_t index) {
   Py_ssize_t size = 0;
@@ -270,6 +288,7 @@ void RecordValue(Record* record, PyObject* value, PyObject* key, int depth) {
     return record->Null();
   }
   if (IsPlainTensor(value)) {
+    if (shown_as != nullptr) value = ShownFor(value);
     if (!framework().RecordTensor(record, value, nullptr)) RecordOddTensor(record, value);
     return;
   }

@@ -1,10 +1,24 @@
 // Values of a call as lines of a record.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "bindings/python/py.h"
 #include "capture/record.h"
 
 namespace msprobe {
+
+/// Tensors, and copies whose values are shown in their place.
+using StandIns = std::vector<std::pair<Ref, Ref>>;
+/// While it lives RecordValue() on this thread shows them.
+class ShownAs {
+ public:
+  explicit ShownAs(const StandIns& stand_ins);
+  ~ShownAs();
+  ShownAs(const ShownAs&) = delete;
+  ShownAs& operator=(const ShownAs&) = delete;
+};
 
 /// Appends `value`; never raises: what cannot be read becomes null and is counted. `key` is the name under which a dict
 /// or keyword holds the value, or null: "dtype" and "device" decide how some values are shown.

@@ -4,11 +4,12 @@
 
 #include "bindings/backward/node_hook.h"
 #include "bindings/python/kept.h"
+#include "bindings/python/name_counts.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
+#include "bindings/torch/backward_order.h"
 #include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/module_backward.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
@@ -22,7 +23,7 @@ class ApiHook final : public NodeHook {
   void Run(PyObject* const* args, Py_ssize_t count) override {
     if (t_flags.in_tool || count < 1) return;
     LeafMemo::OfThread().AtNode(LeafMemo::At::kFunction, sequence(), siblings());
-    BackwardOrder::Get().Reach(sequence());
+    BackwardOrder::Get().Reach(sequence(), thread());
     if (count >= 2) RecordBackward(args[0], args[1]);
   }
 
@@ -31,9 +32,12 @@ class ApiHook final : public NodeHook {
     Runtime& r = rt();
     if (!r.step_open || generation_ != r.generation || r.trigger.exhausted()) return;
     InTool guard;
-    AddParent(name_);
-    if (!ShouldCollect(name_, risk_) || r.options.structure || !r.options.backward) return;
-    Record* record = r.recorder->Acquire(name_);
+    // A second pass through a graph that was kept is another call of the backward.
+    OpName name = name_;
+    name.index = CountsOf(name_.base)->NumberOfBackward(name_.index, !std::exchange(ran_, true));
+    AddParent(name);
+    if (!ShouldCollect(name, risk_) || r.options.structure || !r.options.backward) return;
+    Record* record = r.recorder->Acquire(name);
     if (r.options.input) record->KeyLiteral("input"), RecordAsList(record, grad_outputs);
     if (r.options.output) record->KeyLiteral("output"), RecordAsList(record, grad_inputs);
     FinishRecord(record);
@@ -42,6 +46,7 @@ class ApiHook final : public NodeHook {
   OpName name_;
   uint64_t generation_;
   Risk risk_;
+  bool ran_ = false;
 };
 
 }  // namespace

@@ -36,15 +36,15 @@ bool HasOwnForward(PyObject* module) {
   return own && !replaced;
 }
 
-// No code of the user runs between the hooks of this call. Of the module's hooks before the forward ours runs last, if
-// no other came later; behind the forward ours runs first.
+// No code of the user runs between the hooks of this call.
 bool IsLeaf(PyObject* module) {
   const TorchObjects& o = torch_objects();
   const CaptureOptions& options = rt().options;
   if (o.module_directory == nullptr || o.global_forward_hooks == nullptr) return false;
   if (!options.apis || !options.modules || options.structure) return false;
   if (PyObject_Size(o.global_forward_hooks) != 0) return PyErr_Clear(), false;
-  if (!SizeIs(module, torch_names.forward_pre_hooks, 1) || !SizeIs(module, torch_names.modules, 0)) return false;
+  if (!SizeIs(module, torch_names.forward_pre_hooks, 1) || !SizeIs(module, torch_names.forward_hooks, 1)) return false;
+  if (!SizeIs(module, torch_names.modules, 0)) return false;
   if (o.mode_depth != nullptr) {
     Ref depth(PyObject_CallNoArgs(o.mode_depth));
     if (!depth || PyLong_AsLong(depth.get()) != 0) return PyErr_Clear(), false;

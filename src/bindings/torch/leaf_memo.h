@@ -1,6 +1,6 @@
 // Within one call of a module of the framework's own that calls no other, the same tensors are met several times: as
-// input of the module and of its function, as output of both, as parameter and as argument. So are gradients while a
-// node of autograd runs: by its module and by its function. Their values are read once.
+// input of the module and of its function, as output of both, as parameter and as argument. So are gradients behind a
+// node of autograd: by its module and by its function. Their values are read once.
 //
 // That is safe there and nowhere else. Between two reads only the framework's own code runs, none of the user, and what
 // that changes counts up the version of the tensor; elsewhere memory changes without a trace (`.data`, NumPy,
@@ -28,8 +28,8 @@ class LeafMemo {
   /// Also forgets.
   void End();
 
-  /// One of our hooks at a node runs, in this order: before the node, after it for its function, after it for modules.
-  enum class At : uint8_t { kNowhere, kBeforeNode, kFunction, kModules };
+  /// One of our hooks behind a node runs, in this order: for its function, for modules.
+  enum class At : uint8_t { kNowhere, kFunction, kModules };
   /// `sequence` is the node's, `hooks` the weak dict that our hook is in. Remembers while the hooks of one run of the
   /// node follow each other and the user has none there.
   void AtNode(At at, uint64_t sequence, PyObject* hooks);

@@ -3,363 +3,356 @@
 #include <algorithm>
 #include <utility>
 
-#include "bindings/backward/node_hook.h"
+#include "bindings/python/framework.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/runtime.h"
+#include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
-#include "bindings/torch/leaf_memo.h"
-#include "bindings/torch/torch_objects.h"
+#include "bindings/torch/autograd_graph.h"
+#include "bindings/torch/module_hooks.h"
 
 namespace msprobe {
 namespace {
 
-uint64_t next_serial = 0;
+// With what autograd knows of it left out: a sum must not become a part of the graph.
+Ref Detached(PyObject* tensor) {
+  static PyObject* const detach = PyUnicode_InternFromString("detach");
+  return Ref(PyObject_CallMethodNoArgs(tensor, detach));
+}
 
-struct ModulePart {
-  ModuleBackwardPtr backward;
-  Py_ssize_t number;  // of the gradient among those of the node
-  size_t input;
-};
+Ref InShape(PyObject* tensor, PyObject* shape) {
+  static PyObject* const reshape = PyUnicode_InternFromString("reshape");
+  InTool guard;
+  const Ref detached = Detached(tensor);
+  return Ref(detached ? PyObject_CallMethodOneArg(detached.get(), reshape, shape) : nullptr);
+}
 
-// A hook of modules: several may share a node.
-class ModuleHook : public NodeHook {
- public:
-  using NodeHook::NodeHook;
-
-  std::vector<ModulePart> parts;
-
-  void Run(PyObject* const* args, Py_ssize_t count) final {
-    if (t_flags.in_tool || count < 1) return;
-    AtNode(&LeafMemo::OfThread());
-    BackwardOrder::Get().Reach(sequence());
-    // By index and held: a forward in another thread may add modules meanwhile.
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const ModulePart part = parts[i];
-      RunPart(part, args[0]);
-    }
-  }
-
- private:
-  virtual void AtNode(LeafMemo* memo) = 0;
-  virtual void RunPart(const ModulePart& part, PyObject* grads) = 0;
-};
-
-class OutputHook final : public ModuleHook {
- public:
-  using ModuleHook::ModuleHook;
-
- private:
-  void AtNode(LeafMemo* memo) override { memo->AtNode(LeafMemo::At::kBeforeNode, sequence(), siblings()); }
-  void RunPart(const ModulePart& part, PyObject* grads) override {
-    if (PyObject* grad = GradAt(grads, part.number); grad != Py_None) part.backward->Begin(grad, sequence());
-  }
-};
-
-class OneOutputHook final : public ModuleHook {
- public:
-  using ModuleHook::ModuleHook;
-
- private:
-  void AtNode(LeafMemo* memo) override { memo->End(); }
-  void RunPart(const ModulePart& part, PyObject* grads) override {
-    part.backward->OnOutputGrad(static_cast<size_t>(part.number), GradAt(grads, 0));
-  }
-};
-
-class EdgeHook final : public ModuleHook {
- public:
-  using ModuleHook::ModuleHook;
-
- private:
-  void AtNode(LeafMemo* memo) override { memo->AtNode(LeafMemo::At::kModules, sequence(), siblings()); }
-  void RunPart(const ModulePart& part, PyObject* grads) override {
-    part.backward->OnInputGrad(part.input, GradAt(grads, part.number));
-  }
-};
-
-// Told by autograd when the pass of this number is over.
-class EndOfPassHook final : public NodeHook {
- public:
-  explicit EndOfPassHook(int64_t pass) : pass_(pass) {}
-  void Run(PyObject* const*, Py_ssize_t count) override {
-    BackwardOrder::Get().EndPass(pass_);
-    if (!t_flags.in_tool && count >= 1) LeafMemo::OfThread().End();
-  }
-
- private:
-  int64_t pass_;
-};
-
-ModuleHook* ModuleHookOf(PyObject* hook) { return static_cast<ModuleHook*>(HookOf(hook)); }
-
-template <typename Hook>
-PyObject* NewModuleHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence) {
-  auto hook = std::make_unique<Hook>(sequence);
-  hook->parts.push_back({std::move(backward), number, 0});
-  return NewHookObject(std::move(hook));
+// The forward has put hooks at the tensor, which change its gradient on the way in.
+bool HasHooks(PyObject* tensor) {
+  static PyObject* const name = PyUnicode_InternFromString("_backward_hooks");
+  Ref hooks(PyObject_GetAttr(tensor, name));
+  PyErr_Clear();
+  return hooks && PyDict_Check(hooks.get()) && PyDict_GET_SIZE(hooks.get()) > 0;
 }
 
 }  // namespace
 
-PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence) {
-  return NewModuleHook<OutputHook>(std::move(backward), number, sequence);
-}
-
-void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t number) {
-  auto& parts = ModuleHookOf(output_hook)->parts;
-  parts.insert(parts.begin(), {std::move(backward), number, 0});
-}
-
-PyObject* NewOneOutputHook(ModuleBackwardPtr backward, size_t output, uint64_t sequence) {
-  return NewModuleHook<OneOutputHook>(std::move(backward), static_cast<Py_ssize_t>(output), sequence);
-}
-
-ModuleBackward::ModuleBackward(OpName name, uint64_t first_sequence)
-    : name_(name),
-      generation_(rt().generation),
-      serial_(next_serial++),
-      thread_(ThreadNumber()),
-      first_(first_sequence) {}
+ModuleBackward::ModuleBackward(OpName name, NameCounts* counts)
+    : OrderedCall(ThreadNumber()), name_(name), counts_(counts), generation_(rt().generation) {}
 
 bool ModuleBackward::Fresh() const { return generation_ == rt().generation && (rt().running || t_flags.finishing); }
 
+// Each tensor once, with the notes of its node.
+void ModuleBackward::Place(const std::vector<PyObject*>& tensors, bool outputs) {
+  auto& gradients = outputs ? outputs_ : inputs_;
+  auto& places = outputs ? output_places_ : input_places_;
+  std::vector<Ref> hooked;
+  for (PyObject* tensor : tensors) {
+    const TensorNode at = NodeOf(tensor);
+    NodeNotes* notes = at.node ? NotesAt(at.node.get(), at.sequence) : at.leaf ? NotesOfLeaf(tensor) : nullptr;
+    if (notes == nullptr) {
+      NoteSkip("the backward of a module could not be hooked", name_.str() + ": " + TakeError());
+      places.push_back(kNowhere);
+      continue;
+    }
+    const auto known = std::find_if(gradients.begin(), gradients.end(),
+                                    [&](const Gradient& g) { return g.id == notes->id && g.number == at.number; });
+    const auto index = static_cast<size_t>(known - gradients.begin());
+    places.push_back(index);
+    if (known != gradients.end()) {
+      ++known->places;
+      continue;
+    }
+    Gradient& g = gradients.emplace_back();
+    g.id = notes->id;
+    g.number = at.number;
+    notes->ports.push_back({shared_from_this(), index, outputs, at.number});
+    if (at.node) PlaceAtBase(&g, index, outputs, tensor, at.node.get());
+    if (!outputs) continue;
+    const auto argument = std::find_if(inputs_.begin(), inputs_.end(), [&](const Gradient& input) {
+      return input.id == g.id && input.number == g.number;
+    });
+    g.old = at.leaf || at.sequence < first_;
+    if (argument != inputs_.end()) g.argument = static_cast<int>(argument - inputs_.begin());
+    const GradPort port{shared_from_this(), index, true, at.number};
+    const bool hooked = !at.node || (HasHooks(tensor) ? HookFirst(tensor, at.sequence, port)
+                                                      : HookBefore(at.node.get(), at.sequence, notes, port));
+    if (!hooked) {
+      NoteSkip("the backward of a module could not be hooked", name_.str() + ": " + TakeError());
+    }
+  }
+}
+
+// Somebody may work in place on a view later.
+void ModuleBackward::PlaceAtBase(Gradient* g, size_t index, bool output, PyObject* tensor, PyObject* node) {
+  const TensorNode base = ViewedBy(node);
+  if (!base.node) return;
+  static PyObject* const shape = PyUnicode_InternFromString("shape");
+  NodeNotes* notes = NotesAt(base.node.get(), base.sequence);
+  if (notes == nullptr) return PyErr_Clear();
+  g->shape = Ref(PyObject_GetAttr(tensor, shape));
+  if (g->shape) notes->ports.push_back({shared_from_this(), index, output, base.number, true});
+  PyErr_Clear();
+}
+
+// To ask a view for its node may make one, so the numbers are taken when nothing is asked any more, and before.
+void ModuleBackward::SetInputs(const std::vector<PyObject*>& tensors) {
+  Place(tensors, false);
+  first_ = NextSequence();
+}
+
+void ModuleBackward::SetOutputs(const std::vector<PyObject*>& tensors) {
+  Place(tensors, true);
+  last_ = NextSequence();
+  SetReturned();
+}
+
+PyObject* ModuleBackward::ReturnedAsItWas(const std::vector<PyObject*>& tensors) const {
+  for (size_t i = 0; i < tensors.size() && i < output_places_.size(); ++i) {
+    if (output_places_[i] != kNowhere && outputs_[output_places_[i]].old) return tensors[i];
+  }
+  return nullptr;
+}
+
+void ModuleBackward::ExpectNothing() {
+  for (auto* gradients : {&inputs_, &outputs_}) {
+    for (Gradient& g : *gradients) g.reached = g.unknown = false;
+  }
+}
+
+void ModuleBackward::ExpectInput(size_t index, size_t edges, bool of_base) {
+  inputs_[index].expected = edges;
+  inputs_[index].of_base = of_base;
+}
+
+void ModuleBackward::ExpectOutput(size_t index, OutputPath path, size_t edges, PyObject* given, bool of_base) {
+  Gradient& g = outputs_[index];
+  g.of_base = of_base;
+  g.path = g.places > 1 ? OutputPath::kUnknown : path;
+  g.expected = edges;
+  g.given = Ref::Borrow(g.path == OutputPath::kByEdges ? given : nullptr);
+  g.reached = g.path == OutputPath::kWhole || edges > 0 || given != nullptr;
+  g.unknown = g.path == OutputPath::kUnknown;
+  if (g.argument >= 0) inputs_[static_cast<size_t>(g.argument)].unknown |= g.unknown;
+}
+
 // What never comes to its end must not keep gradients for as long as the graph lives.
 void ModuleBackward::LetGo() {
-  begun_ = outputs_wait_ = false;
-  record_ = nullptr;  // the recorder's
-  for (Ref& grad : input_grads_) grad = Ref();
-  for (Ref& grad : output_grads_) grad = Ref();
+  Reset();
+  begun_ = open_ = false;
 }
 
-void ModuleBackward::SetInputs(const std::vector<PyObject*>& tensors) {
-  std::vector<GradEdge> inputs;
-  std::vector<size_t> positions;
-  for (PyObject* tensor : tensors) {
-    GradEdge edge = EdgeOf(tensor);
-    const auto known = std::find(inputs.begin(), inputs.end(), edge);
-    positions.push_back(static_cast<size_t>(known - inputs.begin()));
-    if (known == inputs.end()) inputs.push_back(std::move(edge));
-  }
-  // Without memory for all of them the module has no inputs: hooks and positions index the gradients.
-  input_grads_.resize(inputs.size());
-  inputs_ = std::move(inputs);
-  positions_ = std::move(positions);
-}
-
-void ModuleBackward::HookInputEdges(const std::vector<GradEdge>& outputs) {
-  const Runtime& r = rt();
-  std::vector<GradEdge> inputs = std::exchange(inputs_, {});
-  if (inputs.empty() || outputs.empty() || r.options.structure || !r.options.backward || !r.options.output) return;
-  std::vector<InputEdge> edges;
-  GraphWalk::OfThread().FindEdges(outputs, first_, inputs, &edges);
-  for (const InputEdge& edge : edges) {
-    if (!*edge.hook) {
-      Ref hook(NewHookObject(std::make_unique<EdgeHook>(edge.sequence)));
-      Ref handle(hook ? PyObject_CallMethodOneArg(edge.node, torch_names.register_hook, hook.get()) : nullptr);
-      if (!handle) {
-        NoteSkip("the backward of a module could not be hooked", name_.str() + ": " + TakeError());
-        continue;
-      }
-      SetHandle(hook.get(), handle.get());
-      *edge.hook = std::move(hook);
-    }
-    ModuleHookOf(edge.hook->get())->parts.push_back({shared_from_this(), edge.slot, edge.input});
-    ++edges_;
-  }
-}
-
-void ModuleBackward::OnOutputGrad(size_t output, PyObject* grad) {
-  if (!Fresh() || output >= output_grads_.size() || grad == Py_None) return;
-  output_grads_[output] = Ref::Borrow(grad);
-  if (std::exchange(outputs_wait_, true)) return;
-  BackwardOrder::Get().Add({last_, serial_, shared_from_this(), true});
-}
-
-void ModuleBackward::BeginWithOutputs() {
-  if (!Fresh()) return LetGo();
-  outputs_wait_ = false;
-  std::vector<Ref> grads(output_grads_.size());
-  grads.swap(output_grads_);
-  BeginWith(grads, last_);
-}
-
-void ModuleBackward::Begin(PyObject* grad, uint64_t sequence) {
-  if (Fresh()) BeginWith({Ref::Borrow(grad)}, sequence);
-}
-
-void ModuleBackward::BeginWith(const std::vector<Ref>& grads, uint64_t sequence) {
-  Runtime& r = rt();
-  if (begun_) End();  // a second pass through a graph that was kept
-  begun_ = true;
-  seen_ = 0;
-  inputs_recorded_ = false;
-  {
-    InTool guard;
-    {
-      auto lock = r.recorder->lock();
-      r.recorder->construct().BeginModule(name_);
-    }
-    r.filter.BeginModule(name_);
-    if (!r.options.structure && r.options.backward) {
-      record_ = r.recorder->Acquire(name_);
-      if (r.options.input) {
-        record_->KeyLiteral("input");
-        record_->BeginList();
-        for (const Ref& grad : grads) RecordValue(record_, grad ? grad.get() : Py_None, nullptr, 1);
-        record_->EndList();
-      }
+void ModuleBackward::Reset() {
+  for (auto* gradients : {&inputs_, &outputs_}) {
+    for (Gradient& g : *gradients) {
+      g.seen = 0;
+      g.sum = Ref();
+      g.owned = g.told = false;
+      g.part.reset();
     }
   }
-  if (passes_through_ >= 0 && grads.size() == 1) {
-    input_grads_[static_cast<size_t>(passes_through_)] = grads[0];
-    return End();
-  }
-  // A node from before the forward: the module has no node of its own.
-  if (positions_.empty() || sequence < first_) return End();
-  BackwardOrder::Get().Add({first_, serial_, shared_from_this(), false});
+  ended_ = waits_ = false;
 }
 
-void ModuleBackward::OnInputGrad(size_t input, PyObject* grad) {
-  if (!begun_ || inputs_recorded_ || !Fresh()) return;
-  ++seen_;
-  if (grad != Py_None) {
-    Ref& sum = input_grads_[input];
-    if (!sum) {
-      sum = Ref::Borrow(grad);
-    } else {
-      InTool guard;
-      Ref added(PyNumber_Add(sum.get(), grad));
-      if (!added) NoteSkip("gradients of an input could not be added", name_.str() + ": " + TakeError());
-      if (added) sum = std::move(added);
-    }
+// False: it is not recorded. Older releases do not tell passes apart; there a second one begins when an output gets all
+// of its gradient again.
+bool ModuleBackward::Arrive(const Gradient* whole) {
+  if (!Fresh()) return LetGo(), false;
+  const int64_t pass = CurrentPass();
+  const bool again = pass < 0 && whole != nullptr && (whole->told || ended_);
+  if (pass != pass_ || again) {
+    if (begun_) End();
+    Reset();
+    pass_ = pass;
   }
-  // Statistics now, so that no gradient lives longer than it has to.
-  if (seen_ == edges_) RecordInputGrads();
-}
-
-void ModuleBackward::RecordInputGrads() {
-  inputs_recorded_ = true;
-  if (record_ != nullptr && rt().options.output) {
-    InTool guard;
-    record_->KeyLiteral("output");
-    record_->BeginList();
-    for (const size_t position : positions_) {
-      const Ref& grad = input_grads_[position];
-      RecordValue(record_, grad ? grad.get() : Py_None, nullptr, 1);
-    }
-    record_->EndList();
-  }
-  for (Ref& grad : input_grads_) grad = Ref();
-}
-
-void ModuleBackward::End() {
-  Runtime& r = rt();
-  if (!begun_) return;
-  if (!Fresh()) return LetGo();
-  begun_ = false;
-  if (!inputs_recorded_) RecordInputGrads();
-  AddParent(name_);
-  if (Record* done = std::exchange(record_, nullptr); done != nullptr) {
-    if (ShouldCollect(name_, Risk::kFocus)) {
-      FinishRecord(done);
-    } else {
-      r.recorder->Discard(done);
-    }
-  }
-  {
-    auto lock = r.recorder->lock();
-    r.recorder->construct().EndModule(name_);
-  }
-  r.filter.EndModule(name_);
-}
-
-BackwardOrder& BackwardOrder::Get() {
-  static auto* order = new BackwardOrder;  // never destroyed: it holds Python objects
-  return *order;
-}
-
-void BackwardOrder::Add(Turn turn) {
-  const TorchObjects& o = torch_objects();
-  if (o.at_end_of_pass != nullptr) {
-    Ref pass(PyObject_CallNoArgs(o.current_pass));
-    turn.pass = pass ? PyLong_AsLongLong(pass.get()) : -1;
-    if (turn.pass >= 0 && passes_.insert(turn.pass).second) {
-      Ref hook(NewHookObject(std::make_unique<EndOfPassHook>(turn.pass)));
-      Ref done(hook ? PyObject_CallOneArg(o.at_end_of_pass, hook.get()) : nullptr);
-    }
-    PyErr_Clear();  // told by the next op, or at stop()
-  }
-  const auto later = [](const Turn& a, const Turn& b) {
-    return std::pair(a.sequence, a.serial) < std::pair(b.sequence, b.serial);
-  };
-  Turns& turns = turns_[ThreadNumber()];
-  turns.insert(std::upper_bound(turns.begin(), turns.end(), turn, later), std::move(turn));
-  ++waiting_;
-}
-
-// Of this thread's turns that are `wanted` the next. They may change while one runs.
-template <typename Wanted>
-bool BackwardOrder::RunLast(uint64_t thread, Wanted wanted) {
-  const auto mine = turns_.find(thread);
-  if (mine == turns_.end()) return false;
-  Turns& turns = mine->second;
-  const auto found = std::find_if(turns.rbegin(), turns.rend(), wanted);
-  if (found == turns.rend()) return false;
-  const Turn turn = std::move(*found);
-  turns.erase(std::next(found).base());
-  if (turns.empty()) turns_.erase(mine);
-  --waiting_;
-  turn.begins ? turn.module->BeginWithOutputs() : turn.module->End();
   return true;
 }
 
-void BackwardOrder::Reach(uint64_t sequence, uint64_t thread) {
-  if (waiting_ == 0) return;
-  int64_t pass = -1;
-  if (torch_objects().at_end_of_pass != nullptr) {
-    Ref current(PyObject_CallNoArgs(torch_objects().current_pass));
-    pass = current ? PyLong_AsLongLong(current.get()) : -1;
-    PyErr_Clear();
-  }
-  const auto before = [&](const Turn& t) {
-    return t.sequence > sequence && t.pass == pass && (thread == 0 || thread == t.module->thread_);
-  };
-  while (RunLast(ThreadNumber(), before)) {
+void ModuleBackward::Begin() {
+  if (begun_) return;
+  begun_ = true;
+  // A second pass through a graph that was kept is another call of the backward.
+  pass_name_ = name_;
+  pass_name_.index = counts_->NumberOfBackward(name_.index, passes_++ == 0);
+  AddGiven();
+  // Parts that came before the first gradient of an output.
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].seen > 0 && inputs_[i].seen >= inputs_[i].expected) Tell(false, i);
   }
 }
 
-void BackwardOrder::OnForward() {
-  if (waiting_ == 0) return;
-  PyObject* current = torch_objects().current_node;
-  if (current == nullptr) return;  // an older release: told by the next node of the backward, or at stop()
-  Ref node(PyObject_CallNoArgs(current));
-  if (!node) return PyErr_Clear();
-  if (node.get() != Py_None) return Reach(SequenceOf(node.get()));
-  const uint64_t thread = ThreadNumber();
-  while (RunLast(thread, [](const Turn&) { return true; })) {
+void ModuleBackward::WaitForEnd() {
+  if (std::exchange(waits_, true)) return;
+  using What = BackwardOrder::What;
+  // Nodes behind the module run before those of the module.
+  if (!open_) BackwardOrder::Get().Add(last_, What::kOpen, shared_from_this());
+  BackwardOrder::Get().Add(first_, What::kEnd, shared_from_this());
+}
+
+void ModuleBackward::Open() {
+  if (!begun_ || open_ || !Fresh()) return;
+  open_ = true;
+  {
+    auto lock = rt().recorder->lock();
+    rt().recorder->construct().BeginModule(pass_name_);
+  }
+  rt().filter.BeginModule(pass_name_);
+}
+
+// The gradients that the pass was begun with come by no edge.
+void ModuleBackward::AddGiven() {
+  for (Gradient& g : outputs_) {
+    if (const Ref given = std::exchange(g.given, Ref()); given && given.get() != Py_None) Add(&g, given.get());
   }
 }
 
-void BackwardOrder::EndPass(int64_t pass) {
-  passes_.erase(pass);
-  std::vector<uint64_t> threads;
-  for (const auto& [thread, turns] : turns_) threads.push_back(thread);
-  for (const uint64_t thread : threads) {
-    while (RunLast(thread, [&](const Turn& t) { return t.pass == pass; })) {
+// The sum of the parts: autograd adds them up in the order in which they come, too. More is to come: what is here now
+// may have been overwritten by then.
+void ModuleBackward::Add(Gradient* g, PyObject* grad) {
+  InTool guard;
+  if (!g->sum) {
+    g->owned = !begun_ || g->seen < g->expected;
+    g->sum = g->owned ? framework().CopyOf(grad) : Ref::Borrow(grad);
+    if (g->sum) return;
+    return NoteSkip("gradients of a tensor could not be added", name_.str() + ": there was no copy");
+  }
+  Ref other = Detached(grad);
+  Ref added(other ? PyNumber_Add(g->sum.get(), other.get()) : nullptr);
+  if (!added) return NoteSkip("gradients of a tensor could not be added", name_.str() + ": " + TakeError());
+  g->sum = std::move(added);
+}
+
+// All of it is there.
+void ModuleBackward::Tell(bool output, size_t index) {
+  Gradient& g = (output ? outputs_ : inputs_)[index];
+  if (g.told || !g.sum) return;
+  const Ref grad = std::exchange(g.sum, Ref());
+  g.told = true;
+  const auto& places = output ? output_places_ : input_places_;
+  const auto place = static_cast<size_t>(std::find(places.begin(), places.end(), index) - places.begin());
+  RecordPart(&g, output, place, grad.get());
+  if (!output || g.argument < 0) return;
+  // It goes on to the argument that it is.
+  Gradient& argument = inputs_[static_cast<size_t>(g.argument)];
+  ++argument.seen;
+  Add(&argument, grad.get());
+  if (argument.seen >= argument.expected) Tell(false, static_cast<size_t>(g.argument));
+}
+
+// Statistics now, so that no gradient lives longer than it has to, and under the name of its place, for a file.
+void ModuleBackward::RecordPart(Gradient* g, bool output, size_t place, PyObject* grad) {
+  const Runtime& r = rt();
+  if (r.options.structure || !r.options.backward || !(output ? r.options.input : r.options.output)) return;
+  InTool guard;
+  auto part = std::make_unique<Record>();
+  part->name = pass_name_;
+  part->save = r.recorder->save_policy().For(pass_name_);
+  part->KeyLiteral(output ? "input" : "output");
+  part->BeginList();
+  for (size_t i = 0; i < place; ++i) part->Null();
+  RecordValue(part.get(), grad, nullptr, 1);
+  g->part = std::move(part);
+}
+
+void ModuleBackward::OnOutputGrad(size_t index, PyObject* grad) {
+  if (index >= outputs_.size()) return;
+  Gradient& g = outputs_[index];
+  const bool whole = g.path == OutputPath::kWhole;
+  if (!Arrive(whole ? &g : nullptr) || ended_ || grad == Py_None) return;
+  // Nothing has come from who got it from the module.
+  if (g.path == OutputPath::kByEdges && g.seen == 0 && !g.given) return;
+  Begin();
+  if (!open_) BackwardOrder::Get().ReachCall(last_, *this);
+  Open();
+  if (whole) g.sum = Ref::Borrow(grad);
+  Tell(true, index);
+  // Without arguments it has passed on what there is.
+  if (input_places_.empty() && AllIsTold()) return End();
+  WaitForEnd();
+}
+
+void ModuleBackward::OnEdge(bool output, size_t index, PyObject* grad) {
+  if (grad == Py_None || index >= (output ? outputs_ : inputs_).size() || !Arrive(nullptr)) return;
+  Gradient& g = (output ? outputs_ : inputs_)[index];
+  if (output && g.path == OutputPath::kWhole) return;
+  if (ended_ || g.told) {
+    return NoteSkip("a gradient came when the backward of its module was over", name_.str());
+  }
+  ++g.seen;
+  if (output) {
+    Begin();
+    WaitForEnd();
+  }
+  if (g.path != OutputPath::kUnknown) {
+    const Ref shaped = g.of_base ? InShape(grad, g.shape.get()) : Ref::Borrow(grad);
+    shaped ? Add(&g, shaped.get())
+           : NoteSkip("gradients of a tensor could not be added", name_.str() + ": " + TakeError());
+  }
+  // An argument gets what went through what the module returned: without that there is no backward of the module.
+  if (begun_ && g.seen >= g.expected) Tell(output, index);
+}
+
+// What the pass brings to the outputs.
+bool ModuleBackward::AllIsTold() const {
+  return std::all_of(outputs_.begin(), outputs_.end(),
+                     [](const Gradient& g) { return !g.reached || g.told || g.unknown; });
+}
+
+// Each null of its own.
+void ModuleBackward::NoteUnknown() const {
+  for (const auto* gradients : {&inputs_, &outputs_}) {
+    for (const Gradient& g : *gradients) {
+      const char* why = g.unknown && g.of_base ? "a view of an argument is changed in place"
+                        : g.unknown            ? "a returned argument is used past its module, too"
+                        : g.places > 1         ? "one tensor stands at several places of a module"
+                                               : nullptr;
+      for (int i = 0; why != nullptr && i < g.places; ++i) NoteSkip(why, pass_name_.str());
     }
   }
 }
 
-void BackwardOrder::Finish() {
-  while (!turns_.empty()) {
-    const auto first = turns_.begin();
-    if (first->second.empty()) {
-      turns_.erase(first);
+void ModuleBackward::RecordAll(Record* record, bool outputs) {
+  auto& gradients = outputs ? outputs_ : inputs_;
+  record->KeyLiteral(outputs ? "input" : "output");
+  record->BeginList();
+  const auto& places = outputs ? output_places_ : input_places_;
+  for (size_t place = 0; place < places.size(); ++place) {
+    const Gradient* g = places[place] == kNowhere ? nullptr : &gradients[places[place]];
+    if (g == nullptr || g->part == nullptr || g->unknown || g->places > 1) {
+      record->Null();
     } else {
-      Shielded([&] { RunLast(first->first, [](const Turn&) { return true; }); });
+      record->Append(*g->part, 2 + place);
     }
   }
-  passes_.clear();
+  record->EndList();
+}
+
+void ModuleBackward::End() {
+  if (!begun_) return;
+  if (!Fresh()) return LetGo();
+  Runtime& r = rt();
+  Open();
+  begun_ = open_ = false;
+  ended_ = true;
+  InTool guard;
+  for (size_t i = 0; i < outputs_.size(); ++i) Tell(true, i);
+  for (size_t i = 0; i < inputs_.size(); ++i) Tell(false, i);
+  AddParent(pass_name_);
+  if (!r.options.structure && r.options.backward && ShouldCollect(pass_name_, Risk::kFocus)) {
+    NoteUnknown();
+    Record* record = r.recorder->Acquire(pass_name_);
+    if (r.options.input) RecordAll(record, true);
+    if (r.options.output) RecordAll(record, false);
+    FinishRecord(record);
+  }
+  {
+    auto lock = r.recorder->lock();
+    r.recorder->construct().EndModule(pass_name_);
+  }
+  r.filter.EndModule(pass_name_);
+  for (auto* gradients : {&inputs_, &outputs_}) {
+    for (Gradient& g : *gradients) g.part.reset();
+  }
 }
 
 }  // namespace msprobe

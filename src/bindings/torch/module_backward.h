@@ -1,114 +1,126 @@
-// The backward of one call of a module: what its outputs received, what it passed on to its inputs, and where it stands
-// in the order of the backward pass.
+// The backward of one call of a module: what its returned tensors received, and what went through the call to its
+// arguments.
 //
-// The graph is not changed at the inputs. A node of our own there would collect the gradients of all uses of an input
-// within the module before they join those from outside, and (a + b) + c is not a + (b + c) in floating point: the
-// training would compute other bits with the tool than without it. So the gradients are read where they flow, at each
-// edge that leads from the module to its input, and are summed up here. When such a node would have run is told by the
-// sequence numbers of the nodes: autograd runs the highest that is ready.
+// The graph is not changed, and the module gets and gives the objects that it would without us. A node of our own at an
+// input would collect the gradients of all uses within the module before they join those from outside, and (a + b) + c
+// is not a + (b + c) in floating point: the training would compute other bits. So gradients are read where they flow:
+// at the node of an output, and, where that sees more than the call, at each edge that brings a part of it
+// (gradient_paths.h), and are summed up here.
+//
+// Each is read when it is there, before the next node runs: backwards work in place, some without telling autograd.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <set>
 #include <vector>
 
+#include "bindings/python/name_counts.h"
 #include "bindings/python/py.h"
-#include "bindings/torch/autograd_graph.h"
+#include "bindings/torch/backward_order.h"
+#include "bindings/torch/node_notes.h"
 #include "capture/op_name.h"
 #include "capture/record.h"
 
 namespace msprobe {
 
-class ModuleBackward : public std::enable_shared_from_this<ModuleBackward> {
- public:
-  ModuleBackward(OpName name, uint64_t first_sequence);
+/// How the gradient of an output is told.
+enum class OutputPath : uint8_t {
+  kWhole,    // all that its node receives
+  kByEdges,  // by the edges from nodes that got it from the caller of the module
+  kUnknown,  // by none: the same tensor has come to its users by another way, too
+};
 
-  /// The tensors among the inputs that need a gradient; the same one may stand at several positions.
+class ModuleBackward final : public PortOwner, public OrderedCall, public std::enable_shared_from_this<ModuleBackward> {
+ public:
+  ModuleBackward(OpName name, NameCounts* counts);
+
+  /// Tensors among the arguments that need a gradient, right before the forward.
   void SetInputs(const std::vector<PyObject*>& tensors);
-  const std::vector<GradEdge>& inputs() const { return inputs_; }
-  uint64_t first_sequence() const { return first_; }
-  const OpName& name() const { return name_; }
+  /// Those among what is returned, right after it.
+  void SetOutputs(const std::vector<PyObject*>& tensors);
+  /// Of what was returned the first that was there before the call, as an argument is; null: none was.
+  PyObject* ReturnedAsItWas(const std::vector<PyObject*>& tensors) const;
+  /// Such may be used from now on by others than those who have it from the module.
+  void SetUsedPast() { used_past_ = true; }
 
-  /// Call after the forward: hooks the edges from the nodes behind `outputs` to the inputs and lets go of the graph.
-  void HookInputEdges(const std::vector<GradEdge>& outputs);
-  /// The only output is input `input` itself.
-  void SetPassesThrough(size_t input) { passes_through_ = static_cast<int>(input); }
-
-  /// Several outputs; `last_sequence` is the number of the first node after the forward.
-  void SetOutputs(size_t count, uint64_t last_sequence) { output_grads_.resize(count), last_ = last_sequence; }
-  /// The gradient of one of several outputs.
-  void OnOutputGrad(size_t output, PyObject* grad);
-
-  /// The gradient of the only output; `sequence` is that of the node which is about to run.
-  void Begin(PyObject* grad, uint64_t sequence);
-  void OnInputGrad(size_t input, PyObject* grad);
-
- private:
-  friend class BackwardOrder;
-  void LetGo();
+  /// Whether the call made the node of this number.
+  bool Made(uint64_t sequence) const { return sequence >= first_ && sequence < last_; }
+  /// Whether the node of this number is older, or younger than all of the call.
+  bool IsOlder(uint64_t sequence) const { return sequence < first_; }
+  bool IsYounger(uint64_t sequence) const { return sequence >= last_; }
+  /// Whether it is a call of the same module that began when `other` had ended.
+  bool Follows(const ModuleBackward& other) const {
+    return name_.base == other.name_.base && began() > other.began() && first_ >= other.last_;
+  }
+  /// Which input an output is; -1: none.
+  int ArgumentOf(size_t output) const { return outputs_[output].argument; }
+  /// Whether it was there before the call.
+  bool IsOld(size_t output) const { return outputs_[output].old; }
+  bool used_past() const { return used_past_; }
   bool Fresh() const;
-  void BeginWith(const std::vector<Ref>& grads, uint64_t sequence);
-  void BeginWithOutputs();
-  void End();
-  void RecordInputGrads();
 
-  OpName name_;
-  uint64_t generation_, serial_, thread_;  // that of the forward
-  uint64_t first_, last_ = kNoSequence;    // of the nodes of the forward
-  std::vector<GradEdge> inputs_;           // without repetition; empty after the forward
-  std::vector<size_t> positions_;          // of each input that needs a gradient: index of inputs_
-  std::vector<Ref> input_grads_, output_grads_;
-  size_t edges_ = 0, seen_ = 0;
-  int passes_through_ = -1;
-  Record* record_ = nullptr;
-  bool begun_ = false, outputs_wait_ = false, inputs_recorded_ = false;
-};
-using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
+  /// A pass begins. What it does not reach is not expected.
+  void ExpectNothing();
+  /// How many edges lead to an argument, and how the gradient of an output comes. `given`: that of an
+  /// output that the pass begins with; null: it does not. `of_base`: edges bring that of the tensor of which it is a
+  /// view.
+  void ExpectInput(size_t index, size_t edges, bool of_base);
+  void ExpectOutput(size_t index, OutputPath path, size_t edges, PyObject* given, bool of_base);
 
-/// Runs before the node of a module's only output, whose gradient is number `number` there. Several modules may end at
-/// one node: the outermost comes first. New reference, or null with an error.
-PyObject* NewOutputHook(ModuleBackwardPtr backward, Py_ssize_t number, uint64_t sequence);
-void AddOuterModule(PyObject* output_hook, ModuleBackwardPtr backward, Py_ssize_t number);
-/// Runs before the node of one of several outputs.
-PyObject* NewOneOutputHook(ModuleBackwardPtr backward, size_t output, uint64_t sequence);
-
-/// What waits for its turn in the backward pass. Each thread that runs nodes has an order of its own, for autograd has
-/// a queue for each: several passes at a time, or devices, know nothing of each other.
-class BackwardOrder {
- public:
-  static BackwardOrder& Get();
-
-  /// A node of this number is running: what comes before it in the order of autograd has had its turn.
-  void Reach(uint64_t sequence) { Reach(sequence, 0); }
-  /// The gradient of a parameter is there: the node before it has this number if the forward ran on `thread`. Numbers
-  /// of other threads say nothing, and other forwards may have used the parameter since.
-  void ReachParameter(uint64_t sequence, uint64_t thread) { Reach(sequence, thread); }
-  /// An op begins, maybe within a backward (recomputation, custom functions), maybe after it.
-  void OnForward();
-  /// This backward pass is over.
-  void EndPass(int64_t pass);
-  /// All are.
-  void Finish();
+  void OnOutputGrad(size_t index, PyObject* grad) override;
+  void OnEdge(bool output, size_t index, PyObject* grad) override;
+  void Open() override;
+  void End() override;
 
  private:
-  friend class ModuleBackward;
-  struct Turn {
-    uint64_t sequence, serial;
-    ModuleBackwardPtr module;
-    bool begins;
-    int64_t pass = -1;
+  // One of the gradients, in one pass.
+  struct Gradient {
+    uint64_t id = 0;  // of the notes of its node
+    Py_ssize_t number = 0;
+    int places = 1;     // at which the tensor stands
+    int argument = -1;  // of an output: the input that it is
+    bool old = false;
+    bool unknown = false, reached = false;
+    Ref shape;             // of a view
+    bool of_base = false;  // what comes may have that of another tensor
+    OutputPath path = OutputPath::kWhole;
+    size_t expected = 0, seen = 0;  // edges
+    Ref given;
+    // What has come.
+    bool told = false;
+    bool owned = false;  // the sum has memory of its own
+    Ref sum;
+    std::unique_ptr<Record> part;
   };
-  using Turns = std::vector<Turn>;  // the next one last
-  void Add(Turn turn);
-  void Reach(uint64_t sequence, uint64_t thread);
-  template <typename Wanted>
-  bool RunLast(uint64_t thread, Wanted wanted);
 
-  size_t waiting_ = 0;
-  std::map<uint64_t, Turns> turns_;  // by thread
-  std::set<int64_t> passes_;         // that tell when they are over
+  void Place(const std::vector<PyObject*>& tensors, bool outputs);
+  void PlaceAtBase(Gradient* g, size_t index, bool output, PyObject* tensor, PyObject* node);
+  void LetGo();
+  void Reset();
+  bool Arrive(const Gradient* whole);
+  void Begin();
+  void WaitForEnd();
+  void Add(Gradient* g, PyObject* grad);
+  void AddGiven();
+  void Tell(bool output, size_t index);
+  void RecordPart(Gradient* g, bool output, size_t place, PyObject* grad);
+  void RecordAll(Record* record, bool outputs);
+  void NoteUnknown() const;
+  bool AllIsTold() const;
+
+  static constexpr size_t kNowhere = SIZE_MAX;
+
+  OpName name_, pass_name_;
+  NameCounts* counts_;
+  uint64_t generation_;
+  uint64_t first_ = 0, last_ = 0;  // of the nodes of the forward; behind the last
+  std::vector<Gradient> inputs_, outputs_;
+  std::vector<size_t> input_places_, output_places_;  // of each tensor: index of the above
+  int64_t pass_ = -1;
+  uint32_t passes_ = 0;
+  bool begun_ = false, open_ = false, waits_ = false, ended_ = false, used_past_ = false;
 };
+
+using ModuleBackwardPtr = std::shared_ptr<ModuleBackward>;
 
 }  // namespace msprobe

@@ -1,10 +1,9 @@
-// Calls of modules that have begun and not ended, and the hooks of their backward pass.
+// Calls of modules that have begun and not ended.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bindings/python/name_counts.h"
@@ -20,10 +19,6 @@ struct ModuleSite {
   ModuleParams params;
 };
 
-// The hooks at the single outputs of modules, by the sequence number of the node: modules that return the same tensor
-// share one, so that the outermost and the last come first.
-using OutputHooks = std::vector<std::pair<uint64_t, Ref>>;
-
 // A call of a module that has begun and not ended.
 struct OpenCall {
   std::shared_ptr<ModuleSite> site;
@@ -31,16 +26,18 @@ struct OpenCall {
   uint64_t generation;
   int depth;  // of the interpreter's stack
   Record* record = nullptr;
+  std::unique_ptr<Record> parameters;  // as they are when the forward begins
   ModuleBackwardPtr backward;
-  OutputHooks output_hooks;  // of the calls that ended inside this one
 };
 
 /// Of this thread, innermost last.
 std::vector<OpenCall>& OpenCalls();
 
-/// Notes the inputs that gradients will leave the module by.
+/// Right before the forward: its gradients will leave it by these arguments.
 void SetInputs(OpenCall* call, PyObject* args);
-/// Hooks the edges that gradients come in and go out by. What stands in for the output; null: it stays as it is.
-PyObject* HookBackward(OpenCall* call, PyObject* output);
+/// Right after it: they will come by what it returned.
+void SetOutputs(OpenCall* call, PyObject* output);
+/// The function of Python that tells whether code that runs may use a tensor later: tensor -> bool.
+void SetUsedLater(PyObject* function);
 
 }  // namespace msprobe

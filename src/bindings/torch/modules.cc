@@ -4,15 +4,19 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/hook_object.h"
 #include "bindings/python/kept.h"
 #include "bindings/python/module_record.h"
 #include "bindings/python/values.h"
+#include "bindings/torch/backward_order.h"
+#include "bindings/torch/late_outputs.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/module_call.h"
 #include "bindings/torch/torch_objects.h"
@@ -24,7 +28,7 @@ struct ModuleEntry {
   Ref reference;  // weak: a model that nobody needs any more is not kept
   Ref pre, post, pre_id, post_id;
   std::shared_ptr<ModuleSite> site;
-  bool crowded = false;  // it has hooks of the user, too
+  bool crowded = false;  // compiled code notices its hooks
   bool hidden = false;
   std::array<Ref, 5> own_hooks;  // the module's own dicts while it has copies without our hooks
 };
@@ -63,18 +67,45 @@ void DropLastCall() {
   calls.pop_back();
   LeafMemo::OfThread().End();
   if (call.generation == rt().generation) EndParent(call.name);
-  if (calls.empty()) GraphWalk::OfThread().Forget();
 }
 
-// `wanted`: beside the output; without it, the parameters are only hooked.
-void RecordParameters(OpenCall* call, PyObject* module, bool wanted) {
-  Runtime& r = rt();
-  call->site->params.Hook(module);
-  if (torch_objects().Grad()) call->site->params.grads->called = r.generation;
-  Ref params(PyObject_GetAttr(module, torch_names.parameters));
-  if (!params || !PyDict_Check(params.get())) return PyErr_Clear();
-  if (call->record == nullptr || !wanted) return;
-  RecordParameterDict(call->record, params.get());
+PyObject* ParametersOf(PyObject* module) {
+  PyObject* params = PyObject_GetAttr(module, torch_names.parameters);
+  if (params == nullptr || PyDict_Check(params)) return PyErr_Clear(), params;
+  Py_DECREF(params);
+  return nullptr;
+}
+
+// As the forward is about to use them: a hook behind it may shard them again.
+void KeepParameters(OpenCall* call, PyObject* module) {
+  if (call->record == nullptr || !rt().options.output) return;
+  const Ref params(ParametersOf(module));
+  if (!params || PyDict_GET_SIZE(params.get()) == 0) return;
+  auto part = std::make_unique<Record>();
+  part->name = call->name;
+  part->save = call->record->save;
+  RecordParameterDict(part.get(), params.get());
+  call->parameters = std::move(part);
+}
+
+// Beside the output.
+void RecordParameters(OpenCall* call, PyObject* module) {
+  if (call->parameters != nullptr) return call->record->Append(*call->parameters);
+  if (const Ref params(ParametersOf(module)); params) RecordParameterDict(call->record, params.get());
+}
+
+// Takes the record where it ends later. A module that raised has null as output, as the last ones that activation
+// checkpointing recomputes.
+void RecordOutput(OpenCall* call, PyObject* module, PyObject* output, bool raised) {
+  if (!raised && KeepUntilArrived(call->record, &call->parameters, output)) {
+    call->record = nullptr;
+    return;
+  }
+  if (!(raised && rt().trigger.active())) {
+    call->record->KeyLiteral("output");
+    RecordAsList(call->record, output);
+  }
+  RecordParameters(call, module);
 }
 
 PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyObject* args, PyObject* kwargs) {
@@ -86,6 +117,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
     Py_RETURN_NONE;
   }
   BackwardOrder::Get().OnForward();
+  RecordArrived();
   LeafMemo::OfThread().Begin(module);
   auto& calls = OpenCalls();
   const int depth = InterpreterDepth();
@@ -98,8 +130,10 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
   BeginParent(call.name);
   const bool in_place = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
   call.record = BeginModuleRecord(call.name, args, kwargs, in_place);
-  if (site->legacy_backward_hook || r.aside > 0) Py_RETURN_NONE;
-  SetInputs(&call, args);
+  KeepParameters(&call, module);
+  site->params.Hook(module);
+  if (torch_objects().Grad()) site->params.grads->called = r.generation;
+  if (!site->legacy_backward_hook && r.aside == 0) SetInputs(&call, args);
   Py_RETURN_NONE;
 }
 
@@ -114,7 +148,6 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
   while (calls.back().site != site || (calls.back().depth > depth && calls.size() > 1)) DropLastCall();
   OpenCall& call = calls.back();
   const bool raised = output == Py_None && depth <= call.depth;
-  PyObject* replaced = nullptr;
   if (call.generation == r.generation && r.running) {
     InTool guard;
     const bool collect = r.options.output && r.aside == 0 && (!r.filter.has_names() || r.filter.CheckName(call.name));
@@ -123,21 +156,15 @@ PyObject* EndCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, PyO
       call.record = r.recorder->Acquire(call.name);
     }
     // A module that raised has null as output, as the last ones that activation checkpointing recomputes.
-    if (call.record != nullptr && collect && !(raised && r.trigger.active())) {
-      call.record->KeyLiteral("output");
-      RecordAsList(call.record, output);
-    }
-    RecordParameters(&call, module, collect);
     AddParent(call.name);
+    if (call.record != nullptr && collect) RecordOutput(&call, module, output, raised);
     if (call.record != nullptr) raised ? FinishRaised(call.record) : FinishRecord(call.record);
     EndParent(call.name);
-    if (call.backward != nullptr) replaced = HookBackward(&call, output);
+    if (call.backward != nullptr) SetOutputs(&call, output);
   }
   calls.pop_back();
   LeafMemo::OfThread().End();
-  if (calls.empty()) GraphWalk::OfThread().Forget();
-  if (replaced == nullptr) Py_RETURN_NONE;
-  return replaced;
+  Py_RETURN_NONE;
 }
 
 class SiteHook : public Hook {
@@ -165,19 +192,14 @@ class AfterModule final : public SiteHook {
   // module, args, kwargs, output; output is None when the module raised an exception
   PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
     if (t_flags.in_tool || count < 4) Py_RETURN_NONE;
-    PyObject* result = nullptr;
-    Shielded([&] { result = EndCall(site_, a[0], a[3]); });
-    if (result == nullptr) Py_RETURN_NONE;
-    return result;
+    Shielded([&] { Py_XDECREF(EndCall(site_, a[0], a[3])); });  // None
+    Py_RETURN_NONE;
   }
 };
 
-bool SetIn(PyObject* module, const char* dict, PyObject* id, PyObject* value, bool first = false) {
+bool SetIn(PyObject* module, const char* dict, PyObject* id, PyObject* value) {
   Ref hooks(PyObject_GetAttrString(module, dict));
-  if (!hooks || PyObject_SetItem(hooks.get(), id, value) != 0) return false;
-  if (!first) return true;
-  Ref moved(PyObject_CallMethod(hooks.get(), "move_to_end", "Oi", id, 0));
-  return static_cast<bool>(moved);
+  return hooks && PyObject_SetItem(hooks.get(), id, value) == 0;
 }
 
 void DropFrom(PyObject* module, const char* dict, PyObject* id) {
@@ -201,12 +223,21 @@ bool HasHooks(PyObject* module, const char* dict) {
   return found;
 }
 
+// The compiler compiles the forward of such a module by itself, in the middle of other code, only if it has hooks.
+bool IsOfTorch(PyObject* module) {
+  Ref name(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(module)), "__module__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  const std::string_view home = text != nullptr ? text : "";
+  return home.starts_with("torch.nn.") || home.starts_with("torch.ao.");
+}
+
 void InstallOne(ModuleEntry& e, PyObject* m) {
-  e.crowded = HasHooks(m, "_forward_pre_hooks") || HasHooks(m, "_forward_hooks");
+  e.crowded = IsOfTorch(m) || HasHooks(m, "_forward_pre_hooks") || HasHooks(m, "_forward_hooks");
   const bool done = SetIn(m, "_forward_pre_hooks_with_kwargs", e.pre_id.get(), Py_True) &&
                     SetIn(m, "_forward_pre_hooks", e.pre_id.get(), e.pre.get()) &&
                     SetIn(m, "_forward_hooks_with_kwargs", e.post_id.get(), Py_True) &&
-                    SetIn(m, "_forward_hooks", e.post_id.get(), e.post.get(), true);
+                    SetIn(m, "_forward_hooks", e.post_id.get(), e.post.get());
   if (!done) NoteSkip("a module could not be hooked", *e.site->base + ": " + TakeError());
   // Also run when forward() raises, so that the module is closed; older releases have no such list.
   if (!SetIn(m, "_forward_hooks_always_called", e.post_id.get(), Py_True)) PyErr_Clear();
@@ -247,6 +278,7 @@ bool AddModule(PyObject* module, const char* base) {
 
 void InstallModuleHooks() {
   if (std::exchange(installed, true)) return;
+  HookParameterOwners();
   bool changed = false;
   EachModule([&](ModuleEntry& e, PyObject* module) {
     InstallOne(e, module);
@@ -273,10 +305,28 @@ void InstallModuleHooks() {
   other.join();
 }
 
+// Ours stay the last: a module's input is what its forward gets, its output what its caller gets.
+void MoveToEnd(PyObject* module, const char* dict) {
+  Ref hooks(PyObject_GetAttrString(module, dict));
+  Ref items(hooks ? PyMapping_Items(hooks.get()) : nullptr);
+  const Py_ssize_t count = items ? PyList_GET_SIZE(items.get()) : 0;
+  for (Py_ssize_t i = 0; i + 1 < count; ++i) {
+    PyObject* item = PyList_GET_ITEM(items.get(), i);
+    if (dynamic_cast<SiteHook*>(HookIn(PyTuple_GET_ITEM(item, 1))) == nullptr) continue;
+    Ref moved(PyObject_CallMethod(hooks.get(), "move_to_end", "O", PyTuple_GET_ITEM(item, 0)));
+  }
+  PyErr_Clear();  // not a module
+}
+
+void AfterRegisterHook(const CallArgs& args, PyObject* result) {
+  PyObject* module = FirstArgument(args);
+  if (result == nullptr || module == nullptr || !rt().running) return;
+  for (const char* dict : {"_forward_pre_hooks", "_forward_hooks"}) MoveToEnd(module, dict);
+}
+
 void RemoveModuleHooks() {
   if (!std::exchange(installed, false)) return;
   EachModule([](ModuleEntry& e, PyObject* module) {
-    e.site->params.LetGoOfOld(module);
     for (const char* dict : {"_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"})
       DropFrom(module, dict, e.pre_id.get());
     for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"}) {

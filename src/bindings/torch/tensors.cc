@@ -158,7 +158,7 @@ bool LookAgain(PyObject* tensor, const char* data, TensorLook* look) {
 bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* label) {
   TensorLook look;
   if (!LookAtAny(tensor, label != nullptr, &look)) return false;
-  const bool unwritten = IsUnwritten(look.view(), look.on_host);
+  const Unwritten unwritten = UnwrittenOf(look.view(), look.on_host);
   // A label with a shape is of a tensor that Python saves.
   const bool own = label == nullptr || label->shape == nullptr;
   const bool later = own && record->save == SaveMode::kDeferred;

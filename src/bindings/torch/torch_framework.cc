@@ -5,8 +5,10 @@
 #include "bindings/backward/param_grads.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/hook_object.h"
+#include "bindings/python/runtime.h"
 #include "bindings/torch/api_backward.h"
-#include "bindings/torch/module_backward.h"
+#include "bindings/torch/backward_order.h"
+#include "bindings/torch/late_outputs.h"
 #include "bindings/torch/modules.h"
 #include "bindings/torch/regions.h"
 #include "bindings/torch/tensors.h"
@@ -18,6 +20,16 @@ namespace {
 
 PyTypeObject* TypeAt(PyObject* torch, const char* path) {
   return reinterpret_cast<PyTypeObject*>(Attribute(torch, path));
+}
+
+// The tensor that a functional collective fills: itself, or the part of a DTensor.
+Ref AsyncPart(PyObject* tensor) {
+  static PyObject* const local = PyUnicode_InternFromString("_local_tensor");
+  const auto is = [](PyObject* o, std::string_view type) { return Py_TYPE(o)->tp_name == type; };
+  Ref part = Ref::Borrow(tensor);
+  if (is(tensor, "DTensor")) part = Ref(PyObject_GetAttr(tensor, local));
+  if (!part) PyErr_Clear();
+  return part && is(part.get(), "AsyncCollectiveTensor") ? part : Ref();
 }
 
 class TorchFramework final : public CaptureFramework {
@@ -72,6 +84,25 @@ class TorchFramework final : public CaptureFramework {
     SaveHeldTensor(record, value, name);
   }
   bool LookAt(PyObject* tensor, TensorLook* look) override { return LookAtHostTensor(tensor, look); }
+  bool IsAwaited(PyObject* tensor) const override {
+    const Ref async(AsyncPart(tensor));
+    static PyObject* const completed = PyUnicode_InternFromString("completed");
+    return async && !AttrIsTrue(async.get(), completed);
+  }
+  void Await(PyObject* tensor) override {
+    const Ref async(AsyncPart(tensor));
+    Ref waited(async ? PyObject_CallMethod(async.get(), "trigger_wait", nullptr) : nullptr);
+    if (!waited && PyErr_Occurred() != nullptr) NoteSkip("a communication could not be waited for", TakeError());
+  }
+  bool MemoryOf(PyObject* tensor, TensorMemory* memory) override {
+    Ref storage(PyObject_CallMethodNoArgs(tensor, torch_names.untyped_storage));
+    Ref start(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);
+    memory->storage = start ? PyLong_AsUnsignedLongLong(start.get()) : 0;
+    if (PyErr_Occurred()) PyErr_Clear();
+    memory->version = AttrAsInteger(tensor, torch_names.version);
+    memory->on_host = AttrIsTrue(tensor, torch_names.is_cpu);
+    return start && memory->storage != 0;
+  }
   Ref CopyOf(PyObject* tensor) override {
     Ref detached(PyObject_CallMethodNoArgs(tensor, torch_names.detach));
     Ref copy(detached ? PyObject_CallMethodNoArgs(detached.get(), torch_names.clone) : nullptr);
@@ -79,19 +110,28 @@ class TorchFramework final : public CaptureFramework {
     return copy;
   }
 
-  void BeforeApi() override { BackwardOrder::Get().OnForward(); }
+  void BeforeApi() override {
+    BackwardOrder::Get().OnForward();
+    RecordArrived();
+  }
   void HookApiBackward(std::shared_ptr<void>, PyObject* output, const OpName& name, Risk risk) override {
     msprobe::HookApiBackward(output, name, risk);
   }
 
   void ForgetRegions() override {
     msprobe::ForgetRegions();
-    ForgetAllocations();
+    ForgetDeadAllocations();
   }
   void InstallModuleHooks() override { msprobe::InstallModuleHooks(); }
   void RemoveModuleHooks() override { msprobe::RemoveModuleHooks(); }
-  void FinishBackward() override { BackwardOrder::Get().Finish(); }
-  void FinishParameterGradients() override { FinishParamGrads(); }
+  void FinishBackward() override {
+    BackwardOrder::Get().Finish();
+    RecordArrived();
+  }
+  void FinishParameterGradients() override {
+    FinishParamGrads();
+    if (!rt().step_open) GiveUpLateOutputs();
+  }
 };
 
 }  // namespace

@@ -19,14 +19,17 @@ void InitNames() {
   torch_names.version = PyUnicode_InternFromString("_version");
   torch_names.dict = PyUnicode_InternFromString("__dict__");
   torch_names.forward_pre_hooks = PyUnicode_InternFromString("_forward_pre_hooks");
+  torch_names.forward_hooks = PyUnicode_InternFromString("_forward_hooks");
   torch_names.modules = PyUnicode_InternFromString("_modules");
   node_names = {.next_functions = torch_names.next_functions,
                 .sequence_nr = PyUnicode_InternFromString("_sequence_nr"),
-                .unique_id = nullptr};
+                .unique_id = nullptr,
+                .variable = PyUnicode_InternFromString("variable")};
   torch_names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
   torch_names.parameters = PyUnicode_InternFromString("_parameters");
   torch_names.is_full_backward_hook = PyUnicode_InternFromString("_is_full_backward_hook");
   torch_names.backward_hooks = PyUnicode_InternFromString("_backward_hooks");
+  torch_names.post_accumulate_grad_hooks = PyUnicode_InternFromString("_post_accumulate_grad_hooks");
 }
 
 const DlpackExchangeApi* FindDlpack(PyObject* tensor_type) {

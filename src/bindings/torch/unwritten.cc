@@ -32,7 +32,8 @@ struct Allocation {
   size_t PieceAt(size_t i) const { return bytes <= kWhole ? 0 : (bytes - kPiece) / (kPieces - 1) * i; }
 };
 
-std::map<const char*, Allocation> allocations;  // by first byte
+// By first byte. Never destroyed: Allocation holds Python objects, and the interpreter may have ended.
+auto& allocations = *new std::map<const char*, Allocation>;
 size_t kept_bytes = 0, look_through_at = kFewAllocations;
 
 void Erase(std::map<const char*, Allocation>::iterator it) {
@@ -83,15 +84,45 @@ struct Elements {
   }
 };
 
+/// Compares pieces of memory with what was kept of them.
+class Same {
+ public:
+  /// False as soon as nothing more can be learned.
+  bool Look(const char* now, const char* kept, size_t bytes) {
+    any_ = any_ || bytes > 0;
+    if (std::memcmp(now, kept, bytes) == 0) {
+      some_ = some_ || HoldsAnything(kept, bytes);
+      return true;
+    }
+    all_ = false;
+    constexpr size_t kWord = 8;  // less may be the same by chance
+    for (size_t i = 0; i + kWord <= bytes && !some_; i += kWord)
+      some_ = std::memcmp(now + i, kept + i, kWord) == 0 && HoldsAnything(kept + i, kWord);
+    return !some_;
+  }
+  Unwritten Result() const {
+    if (!any_) return Unwritten::kNone;
+    return all_ ? Unwritten::kWhole : some_ ? Unwritten::kPart : Unwritten::kNone;
+  }
+
+ private:
+  /// Zeros are what is written most often.
+  static bool HoldsAnything(const char* data, size_t bytes) {
+    return std::any_of(data, data + bytes, [](char c) { return c != 0; });
+  }
+
+  bool any_ = false, all_ = true, some_ = false;
+};
+
 // Whether the kept bytes that belong to the view are the same now; without such bytes it is not known.
-bool SameOnHost(const Allocation& a, const char* start, const TensorView& view) {
+Unwritten OnHost(const Allocation& a, const char* start, const TensorView& view) {
   const Elements elements(view);
-  if (elements.count == 0) return false;
+  if (elements.count == 0) return Unwritten::kNone;
   const char* data = static_cast<const char*>(view.data);
   const auto first = static_cast<size_t>(data - start);
   const size_t end = first + static_cast<size_t>(elements.reach) * elements.element;
-  if (end > a.bytes) return false;
-  bool any = false;
+  if (end > a.bytes) return Unwritten::kNone;
+  Same same;
   for (size_t i = 0; i < a.pieces(); ++i) {
     const size_t at = a.PieceAt(i);
     const char* kept = a.kept.data() + i * a.PieceBytes();
@@ -99,18 +130,18 @@ bool SameOnHost(const Allocation& a, const char* start, const TensorView& view) 
     const size_t to = std::min(at + a.PieceBytes(), end);
     if (from >= to) continue;
     if (elements.IsDense()) {
-      if (std::memcmp(start + from, kept + (from - at), to - from) != 0) return false;
-      any = true;
+      if (!same.Look(start + from, kept + (from - at), to - from)) break;
       continue;
     }
     from = first + (from - first + elements.element - 1) / elements.element * elements.element;
-    for (; from + elements.element <= to; from += elements.element) {
-      if (!elements.Holds(static_cast<int64_t>((from - first) / elements.element))) continue;
-      if (std::memcmp(start + from, kept + (from - at), elements.element) != 0) return false;
-      any = true;
+    bool goes_on = true;
+    for (; goes_on && from + elements.element <= to; from += elements.element) {
+      if (elements.Holds(static_cast<int64_t>((from - first) / elements.element)))
+        goes_on = same.Look(start + from, kept + (from - at), elements.element);
     }
+    if (!goes_on) break;
   }
-  return any;
+  return same.Result();
 }
 
 bool SameElsewhere(const Allocation& a) {
@@ -153,27 +184,23 @@ void AfterAllocation(const CallArgs&, PyObject* result) {
   allocations.emplace(start, std::move(a));
 }
 
-bool IsUnwritten(const TensorView& view, bool on_host) {
-  if (allocations.empty()) return false;
+Unwritten UnwrittenOf(const TensorView& view, bool on_host) {
+  if (allocations.empty()) return Unwritten::kNone;
   const auto* data = static_cast<const char*>(view.data);
   auto it = allocations.upper_bound(data);
-  if (it == allocations.begin()) return false;
+  if (it == allocations.begin()) return Unwritten::kNone;
   const char* start = (--it)->first;
   const Allocation& a = it->second;
-  if (data >= start + a.bytes) return false;
-  if (!WeakTarget(a.storage.get())) return Erase(it), false;
-  if (!a.sample) return on_host && SameOnHost(a, start, view);
+  if (data >= start + a.bytes) return Unwritten::kNone;
+  if (!WeakTarget(a.storage.get())) return Erase(it), Unwritten::kNone;
+  if (!a.sample) return on_host ? OnHost(a, start, view) : Unwritten::kNone;
   const bool same = SameElsewhere(a);
   // Written once, written for ever: its parts are not told apart.
   if (it = allocations.find(start); !same && it != allocations.end()) Erase(it);
-  return same;
+  return same ? Unwritten::kWhole : Unwritten::kNone;
 }
 
-void ForgetAllocations() {
-  allocations.clear();
-  kept_bytes = 0;
-  look_through_at = kFewAllocations;
-}
+void ForgetDeadAllocations() { EraseDead(); }
 
 void SetDeviceSamples(PyObject* take, PyObject* is_same) {
   Py_INCREF(take), Py_INCREF(is_same);

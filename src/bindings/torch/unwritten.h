@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bindings/python/api_spec.h"
+#include "capture/record.h"
 #include "tensor/kernels/tensor_view.h"
 
 namespace msprobe {
@@ -9,11 +10,11 @@ namespace msprobe {
 /// After a call of a function that allocates: keeps what is in the memory of its result, or a sample of that.
 void AfterAllocation(const CallArgs& args, PyObject* result);
 
-/// Whether everything that is in `view` is what its allocation found there. Writes need not be seen, whoever writes.
-bool IsUnwritten(const TensorView& view, bool on_host);
+/// How much of what is in `view` is what its allocation found there. Writes need not be seen, whoever writes.
+Unwritten UnwrittenOf(const TensorView& view, bool on_host);
 
-/// At start and stop.
-void ForgetAllocations();
+/// At start and stop: what is still unwritten in a later step is so there, too.
+void ForgetDeadAllocations();
 
 /// Of memory that is not read here: storage -> sample; storage, sample -> whether it is the same.
 void SetDeviceSamples(PyObject* take, PyObject* is_same);

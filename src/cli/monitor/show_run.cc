@@ -118,8 +118,15 @@ std::string FittedName(const std::string& name, size_t room) {
 
 std::string Heading(const Shown& shown) {
   const auto& rows = shown.query.rows;
-  return fmt::format("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat, shown.rank,
-                     shown.ranks.size(), shown.info.first_step, shown.info.last_step, shown.width());
+  const view::CutRows& cut = shown.info.cut_rows;
+  std::string missing;
+  if (cut.count > 0) {
+    missing = fmt::format("{}: {} rows that were cut are left out: the training may have been killed\n",
+                          OneLine(cut.file), cut.count);
+  }
+  return missing + fmt::format("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat,
+                               shown.rank, shown.ranks.size(), shown.info.first_step, shown.info.last_step,
+                               shown.width());
 }
 
 std::string EventLines(const Shown& shown) {
@@ -198,6 +205,8 @@ std::string ShownJson(const Shown& shown) {
     json.Member("ranks", shown.ranks.size());
     json.Member("first_step", shown.query.from * shown.width());
     json.Member("steps_of_column", shown.width());
+    json.Member("cut_rows", shown.info.cut_rows.count);
+    json.Member("cut_file", shown.info.cut_rows.file);
     json.Key("rows");
     json.BeginArray();
     for (size_t r = 0; r < shown.tile.rows.size(); ++r) {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compare/first_difference/lone_ops.h"
 #include "compare/first_difference/rewrites.h"
+#include "compare/first_difference/unwritten_flow.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -23,6 +24,7 @@ constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much r
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
 constexpr float kJustAbove = 1.01f;
 constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
+constexpr float kNormRoom = 0.25f;       // of a tolerance: what rounding leaves in the norm of many elements
 constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
 
 bool Differs(float distance) { return distance > 1; }
@@ -35,12 +37,13 @@ class Walk {
         containers_(in.target_tree),
         rewrites_(in.pair, in.plan, in.distances, in.target_tree, in.golden_tree, in.everywhere_other_dtype),
         lone_(in, &rewrites_),
+        unwritten_(in),
         answer_at_(ops_.size()) {
     out_.verdicts.assign(ops_.size(), RulerVerdict::kNone);
     out_.contexts.resize(ops_.size());
   }
 
-  WalkResult Run() {
+  StatusOr<WalkResult> Run() {
     size_t golden_only = 0;
     for (size_t i = 0; i < ops_.size(); ++i) {
       if (i % kStepsBetweenTrims == 0) TrimMaps();
@@ -48,10 +51,12 @@ class Walk {
       for (; g != kNoOp && golden_only < in_.plan.golden_only.size() && in_.plan.golden_only[golden_only] < g;
            ++golden_only)
         lone_.Add(true, in_.plan.golden_only[golden_only], i);
-      if (g == kNoOp) {
+      if (in_.plan.NotSeen(i)) {
+        continue;
+      } else if (g == kNoOp) {
         lone_.Add(false, static_cast<uint32_t>(i), i);
       } else if (in_.distances[i].matched) {
-        Visit(i);
+        MSP_RETURN_IF_ERROR(Visit(i));
       }
     }
     for (; golden_only < in_.plan.golden_only.size(); ++golden_only)
@@ -82,8 +87,19 @@ class Walk {
     return own == 0 ? distance : distance * own / std::max(coarsest_, own);
   }
 
-  void Visit(size_t i) {
-    const OpDistance& d = in_.distances[i];
+  /// A factor that was computed (of clipping, of a loss) differs by no more than what it may have been made of.
+  OpDistance Measured(size_t i) const {
+    OpDistance d = in_.distances[i];
+    if (d.argument && inexact_ && d.computed <= std::min(drift_, coarsest_)) {
+      d.argument = d.setting = false;
+      d.input = d.rounded;
+      d.input_error = std::max(d.input_error, d.computed);
+    }
+    return d;
+  }
+
+  Status Visit(size_t i) {
+    const OpDistance d = Measured(i);
     coarsest_ = std::max(coarsest_, std::min(d.tolerance, kCoarsestTravels));
     RulerContext& context = out_.contexts[i];
     context.inherits = anything_;
@@ -93,32 +109,38 @@ class Walk {
     if (!anything_ && d.has_output && !Differs(Scaled(i, d.conditioned))) last_agreeing_ = i + 1;
     const bool equal_inputs = d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
     if (equal_inputs && d.output == 0 && d.output_error == 0) {
-      out_.verdicts[i] = d.has_input || d.has_output ? RulerVerdict::kBitEqual : RulerVerdict::kNone;
-      return;
+      out_.verdicts[i] = (d.has_input || d.has_output) && !d.unread ? RulerVerdict::kBitEqual : RulerVerdict::kNone;
+      return OkStatus();
     }
-    if (d.dtypes && !inexact_ && !anything_ && !in_.everywhere_other_dtype) {
+    if (!anything_) {
+      MSP_ASSIGN_OR_RETURN(const bool unwritten, unwritten_.Explains(i));
+      if (unwritten) return OkStatus();
+    }
+    if (d.dtypes && !inexact_ && !anything_ && !in_.everywhere_other_dtype && !in_.plan.implementations) {
       out_.verdicts[i] = Blame(Kind::kDType, i, RulerVerdict::kSuspicious, d.output);
       inexact_ = true;
       containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
-      return;
+      return OkStatus();
     }
     if (!anything_ && !d.parameter && IsRewritten(i, d)) {
       out_.verdicts[i] = VisitRewritten(i, d);
-      return;
+      return OkStatus();
     }
     const bool apart = Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output));
     if (apart && inexact_ && !anything_ && !d.argument && !d.shapes && IsOfRoundedZero(i)) {
       out_.verdicts[i] = RulerVerdict::kRoundOff;
-      return;
+      return OkStatus();
     }
     out_.verdicts[i] = equal_inputs && !inexact_ ? VisitExact(i, d) : VisitRounded(i, d);
     const bool idle = d.argument && i == idle_argument_;
-    if (!idle && (Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output)) || d.shapes))
+    const float least = Resplit() && !anything_ ? StandsOut() : 1;
+    if (!idle && (Scaled(i, d.input) > least || Scaled(i, d.output) > least || d.shapes))
       containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
     inexact_ = inexact_ || d.chosen || d.input_error > 0 || d.output_error > 0 || d.output > 0;
     for (const float error : {d.input_error, d.output_error}) {
       if (std::isfinite(error)) drift_ = std::max(drift_, error);
     }
+    return OkStatus();
   }
 
   bool IsRewritten(size_t i, const OpDistance& d) {
@@ -177,6 +199,35 @@ class Walk {
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
 
+  /// Nothing in the rest of the pass is made of the gradient of a parameter.
+  bool TravelsOn(const NameParts& op) const {
+    return !in_.plan.implementations || op.direction != OpDirection::kParameterGrad;
+  }
+
+  /// Of two implementations nothing is bit-equal: what stands out does so from what added up before it.
+  float StandsOut() const {
+    return in_.plan.implementations || Resplit() ? std::max(louder_, louder_ * loudest_) : stands_out_;
+  }
+
+  /// Halves of two layouts: what was split is summed in another order everywhere, and rounded at each step.
+  bool Resplit() const {
+    return in_.pair.options.resplit && coarsest_ > in_.pair.options.thresholds->tolerance_float32;
+  }
+  /// What a norm over many elements may differ by.
+  float NormRoom(const OpDistance& d) const {
+    return std::max(louder_ * norm_drift_, kNormRoom * std::max(coarsest_, d.tolerance));
+  }
+  /// exp() makes a factor of an error.
+  float NormOf(size_t i) const {
+    const OpDistance& d = in_.distances[i];
+    const bool function = d.conditioned > 0 && ArithmeticOf(ops_.NameAt(i)) == Arithmetic::kFunction;
+    return function ? d.norm_output * d.conditioned / d.output : d.norm_output;
+  }
+  bool NormsAgree(size_t i) const {
+    const OpDistance& d = in_.distances[i];
+    return Resplit() && d.norm_output >= 0 && NormOf(i) <= NormRoom(d) && d.norm_input <= NormRoom(d);
+  }
+
   /// More than any drift before it, and more than its own rounding can give, though still near the tolerance.
   bool JumpsFromDrift(const OpDistance& d) const {
     const bool known = inexact_ && drift_ > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
@@ -212,9 +263,9 @@ class Walk {
         return RulerVerdict::kRoundOff;
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
-      if (!anything_ && input > (inexact_ ? std::max(stands_out_, louder_ * loudest_) : 1))
-        return Blame(Kind::kInput, i, OnEntry(d, input), input);
-      const float limit = from_outside_ ? stands_out_later_ : inexact_ ? stands_out_ : 1;
+      const float bar = Resplit() && d.parameter ? louder_ : std::max(StandsOut(), louder_ * loudest_);
+      if (!anything_ && input > (inexact_ ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
+      const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
       const bool jumps = output > limit && !Differs(input) && !d.blind && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
       const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= louder_ * loudest_);
@@ -225,12 +276,23 @@ class Walk {
         const bool bug = !from_outside_ && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
         return BlameOutput(i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
       }
+      if (!anything_ && Resplit() && !flips && name.direction != OpDirection::kParameterGrad) {
+        const float room = NormRoom(d);
+        if (d.norm_input > room) return Blame(Kind::kInput, i, RulerVerdict::kSuspicious, d.norm_input / room);
+        const float norm = NormOf(i);
+        if (norm > std::max(room, louder_ * d.norm_input) && ForwardAgrees(name) && !containers_.Contains(name))
+          return BlameOutput(i, RulerVerdict::kSuspicious, norm / room);
+      }
       const bool leads = !anything_ && !containers_.Contains(name) && !flips && output > 0;
       if (leads && JumpsFromDrift(d) && ForwardAgrees(name)) return BlameOutput(i, RulerVerdict::kSuspicious, output);
     }
     if (split_ > 0 && anything_ && IsSettingBehindSplit(name, d)) return BlameSetting(i, d);
-    if (!Differs(input) && !Differs(output) && !d.argument && !d.shapes && !d.chosen) {
-      if (!anything_) loudest_ = std::max(loudest_, Scaled(i, d.output));
+    // Two implementations round at other places inside of each module, which only shows behind it.
+    const float slack = anything_ ? 1 : in_.plan.implementations ? louder_ : Resplit() ? StandsOut() : 1;
+    const bool rounds = (input <= slack && output <= slack) || (!anything_ && NormsAgree(i));
+    if (rounds && !d.argument && !d.shapes && !d.chosen) {
+      if (!anything_ && TravelsOn(name)) loudest_ = std::max(loudest_, Scaled(i, d.output));
+      if (!anything_) norm_drift_ = std::max(norm_drift_, d.norm_output);
       return RulerVerdict::kRoundOff;
     }
     return Added(i, d);
@@ -239,7 +301,8 @@ class Walk {
   /// More than round-off, but nothing that stands out from what was before.
   RulerVerdict Added(size_t i, const OpDistance& d) {
     grows_ = std::min(grows_, i);
-    if (!anything_ && std::isfinite(d.output)) loudest_ = std::max(loudest_, Scaled(i, d.output));
+    const bool counts = std::isfinite(d.output) && TravelsOn(ParseOpName(ops_.NameAt(i)));
+    if (!anything_ && counts) loudest_ = std::max(loudest_, Scaled(i, d.output));
     return Inherit(i);
   }
 
@@ -262,6 +325,10 @@ class Walk {
   /// The first difference is at op `i`; what made it may be an op in front of it that only one run has.
   RulerVerdict Blame(Kind kind, size_t i, RulerVerdict verdict, float units) {
     const bool later = anything_;  // behind a difference from outside
+    if (!later && unwritten_.Matters() && i != unwritten_.first()) {
+      BlameUnwritten();
+      return Inherit(i);
+    }
     FirstDifference found;
     found.kind = kind == Kind::kOp && IsCommunication(ops_.NameAt(i)) ? Kind::kCommunication : kind;
     found.op = i;
@@ -282,6 +349,7 @@ class Walk {
       if (!own && kind == Kind::kShape) own = lone_.FirstWithoutEffect();
       if (own && lone_.IsReplaced(*own)) own = nullptr;
       const Lone* near = lone_.Before(kind, i);
+      if (!near && kind == Kind::kInput && !in_.plan.cross) near = lone_.Exchange(i);
       if (own && (!near || own->before < near->before)) {
         lone_.Set(*own, &found);
         if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;
@@ -299,6 +367,12 @@ class Walk {
       from_outside_ = false;
     }
     return verdict;
+  }
+
+  /// The run computes with memory that nobody wrote.
+  void BlameUnwritten() {
+    const size_t i = unwritten_.first();
+    out_.verdicts[i] = Blame(Kind::kOp, i, RulerVerdict::kSuspicious, in_.distances[i].output);
   }
 
   /// What an op changes in place behind the backward pass, outside of all modules: a parameter, or what an optimizer
@@ -362,6 +436,7 @@ class Walk {
 
   void Finish() {
     if (anything_ || !IsComplete()) return;
+    if (unwritten_.Matters()) return BlameUnwritten();
     if (const Lone* own = lone_.FirstOwnModule()) return FinishWith(*own);
     if (idle_argument_ != SIZE_MAX) {
       SetIdleArgument(&out_.first);
@@ -375,7 +450,7 @@ class Walk {
       // Where values behind it agree, the runs only compute them by other ops.
       const std::string_view name = (lone.golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(lone.op);
       if (lone.moves || in_.plan.matched == 0 || in_.plan.fused || in_.plan.cross) continue;
-      if (lone.before < last_agreeing_ && !IsCommunication(name)) continue;
+      if (lone.before < last_agreeing_ && (!IsCommunication(name) || lone_.IsInLoneCall(lone))) continue;
       return FinishWith(lone);
     }
     if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);
@@ -392,11 +467,13 @@ class Walk {
   Rewrites rewrites_;
   WalkResult out_;
   LoneOps lone_;
+  UnwrittenFlow unwritten_;
   float coarsest_ = 0;
-  float drift_ = 0;      // largest error so far of anything
-  float cancelled_ = 0;  // largest magnitude of a gradient that is zero but for rounding
-  float split_ = 0;      // of the shapes at which the runs part
-  float loudest_ = 0;    // largest difference so far that only added up
+  float norm_drift_ = 0;  // largest error of a norm over many elements that rounding explains
+  float drift_ = 0;       // largest error so far of anything
+  float cancelled_ = 0;   // largest magnitude of a gradient that is zero but for rounding
+  float split_ = 0;       // of the shapes at which the runs part
+  float loudest_ = 0;     // largest difference so far that only added up
   size_t idle_argument_ = SIZE_MAX;
   size_t rounded_zero_ = SIZE_MAX - 1;  // the last op of such values
   size_t last_agreeing_ = 0;            // behind the last op whose values are there and agree
@@ -414,6 +491,6 @@ class Walk {
 
 }  // namespace
 
-WalkResult WalkOps(const WalkInput& in) { return Walk(in).Run(); }
+StatusOr<WalkResult> WalkOps(const WalkInput& in) { return Walk(in).Run(); }
 
 }  // namespace msprobe

@@ -5,6 +5,6 @@
 
 namespace msprobe {
 
-WalkResult WalkOps(const WalkInput& in);
+StatusOr<WalkResult> WalkOps(const WalkInput& in);
 
 }  // namespace msprobe

@@ -45,15 +45,17 @@ struct FirstDifference {
   /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
   /// that agrees; "" if there is none.
   std::string inside, after;
-  std::string item;           // ".output.0": the item that is furthest apart
-  bool recomputed = false;    // in a part of the forward pass that runs once more for the backward pass
-  bool hidden = false;        // of kInput: it holds infinities, and statistics do not show where
-  bool state = false;         // of kInput: what an optimizer changes in place, so it comes from the steps before
-  std::string owner;          // of an op of the optimizer: the parameter that it changes, by its path; "" if not known
-  std::string parameter;      // of kParameter: "weight"; "" if not known
-  ItemDifference difference;  // in the item
-  std::string detail;         // the same as text: "Norm differs by 12.3 %"
-  std::string inputs;         // "are equal", "agree to 3.1e-07"; "" for ops without inputs
+  std::string item;         // ".output.0": the item that is furthest apart
+  bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
+  bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
+  std::vector<int> ranks;   // of merged ranks: those whose part is wrong, as far as it shows
+  std::string owner;        // of an op of the optimizer: the parameter that it changes, by its path; "" if not known
+  std::vector<std::string> fused;              // other ops of the target that the golden run computes as one with it
+  std::string parameter;                       // of kParameter: "weight"; "" if not known
+  ItemDifference difference;                   // in the item
+  std::string detail;                          // the same as text: "Norm differs by 12.3 %"
+  std::string inputs;                          // "are equal", "agree to 3.1e-07"; "" for ops without inputs
   double input_error = -1, output_error = -1;  // largest ShownError of the inputs and of the results; -1: unknown
   double units = 0;                            // output_error in units of what rounding explains here; may be infinite
   RulerVerdict verdict = RulerVerdict::kNone;
@@ -74,6 +76,7 @@ struct Differences {
   std::vector<FirstDifference> others;     // that begin behind the answer and cannot come from it
   FirstDifference dtype;                   // the first op with a tensor of another dtype; kNone if there is none
   size_t dtype_ops = 0;                    // ops with such tensors
+  bool implementations = false;            // of two programs for one model, where a dtype alone is no difference
   BigArray<RulerVerdict> verdicts;         // of each target op
   RulerContexts contexts;                  // with which its rows are measured
   RulerCounts ruler;                       // of the target's ops

@@ -21,6 +21,7 @@
 #include "compare/first_difference/value_maker.h"
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
+#include "compare/pair/place_plan.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -149,6 +150,7 @@ class Describer {
     out->golden_op = plan_.golden_of[out->op];
     if (out->golden_op != kNoOp) out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = IsModuleName(out->name) ? std::string_view() : target_.ParentOf(out->name);
+    for (const uint32_t op : pair_.plan.JoinedWith(out->op)) out->fused.emplace_back(pair_.target->ops().NameAt(op));
     out->recomputed = IsRecomputed(out->name);
     MSP_ASSIGN_OR_RETURN(out->owner, ParameterOwner(*pair_.target, out->op));
     if (out->kind == Kind::kExtraOp) {
@@ -160,15 +162,15 @@ class Describer {
   }
 
  private:
-  /// A forward op that is called in the backward pass: activations that were not kept.
+  /// The forward pass of a module within the backward pass. A function alone is of a hook or of a Function's backward.
   bool IsRecomputed(std::string_view name) const {
-    bool out = false;
+    bool out = false, module = IsModuleName(name);
     if (ParseOpName(name).direction != OpDirection::kForward) return false;
     target_.ForEachAround(name, [&](std::string_view around) {
       out = ParseOpName(around).direction == OpDirection::kBackward;
-      return !out;
+      return !out && (module = true);
     });
-    return out;
+    return out && module;
   }
 
   Status FillMissing(FirstDifference* out) const {
@@ -342,6 +344,11 @@ Status Remeasure(const DumpPair& pair, const MatchPlan& plan, OpDistances* dista
   return ParallelFor((distances->size() + kOpsPerTask - 1) / kOpsPerTask, measure);
 }
 
+size_t Disagreeing(const OpDistances& distances) {
+  return static_cast<size_t>(
+      std::ranges::count_if(distances, [](const OpDistance& d) { return std::max(d.input, d.output) > 1; }));
+}
+
 /// Ops behind the answer that differ by more than round-off, by module.
 void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
   constexpr size_t kMostModules = 1000;
@@ -384,30 +391,6 @@ bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* o
   return products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
 }
 
-/// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
-void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
-  const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
-  bool differs = false;
-  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i)
-    differs = walk.verdicts[i] == RulerVerdict::kInherited;
-  if (lone && walk.answer_at >= begin && !differs) *first = FirstDifference();
-}
-
-/// A setting of the optimizer leads where nothing in front of its step differs.
-void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
-  using enum FirstDifference::Kind;
-  const FirstDifference::Kind kind = out->Answer().kind;
-  const bool weak =
-      kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
-  const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
-  if (!weak && !behind) {
-    out->others.push_back(std::move(setting));
-    return;
-  }
-  out->source = FirstDifference();
-  out->first = std::move(setting);
-}
-
 }  // namespace
 
 std::string_view DifferenceKindText(FirstDifference::Kind kind) {
@@ -429,16 +412,32 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
 
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
   Differences out;
-  const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
+  out.implementations = pair.plan.implementations;
   std::string golden_warning;
   const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
   // Where every op has its partner nobody asks for the golden run's hierarchy.
   const bool all_paired = pair.plan.target_only() == 0 && pair.plan.golden_only.empty();
-  const auto golden = all_paired ? std::make_shared<const ModuleTree>() : pair.trees->Golden(&golden_warning);
+  const bool other_order = all_paired && HasOtherOrder(pair);
+  const auto golden =
+      all_paired && !other_order ? std::make_shared<const ModuleTree>() : pair.trees->Golden(&golden_warning);
   const ModuleTree &target_tree = *tree, &golden_tree = *golden;
-  MSP_ASSIGN_OR_RETURN(MatchPlan aligned, AlignByOrder(pair, target_tree, golden_tree));
+  MatchPlan aligned;
+  if (other_order) {
+    MSP_ASSIGN_OR_RETURN(aligned, AlignByPlace(pair, target_tree, golden_tree));
+    OpDistances placed = distances;
+    MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &placed));
+    // Two calls in each other's place are another form of one computation: there names say more.
+    if (Disagreeing(placed) < Disagreeing(distances)) {
+      distances = std::move(placed);
+    } else {
+      aligned = MatchPlan();
+    }
+  } else {
+    MSP_ASSIGN_OR_RETURN(aligned, AlignByOrder(pair, target_tree, golden_tree));
+    if (!aligned.golden_of.empty()) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
+  }
   const bool realigned = !aligned.golden_of.empty();
-  if (realigned) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
+  const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   const MatchPlan& plan = realigned ? aligned : pair.plan;
   WalkInput input{pair, plan, distances, target_tree, golden_tree};
   input.calibrated = calibrated;
@@ -450,7 +449,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   Unrecorded unrecorded;
   MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t task) -> Status {
     if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
-    walk = WalkOps(input);
+    MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
     return FindMaker(input, &walk);
   }));
   out.unrecorded = unrecorded.modules;
@@ -462,8 +461,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
   for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
-  if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, &out);
-  if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out.first);
+  WeighOptimizers(std::move(forms), walk, &out);
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   CountInfected(pair, target_tree, walk, &out);

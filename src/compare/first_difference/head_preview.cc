@@ -57,7 +57,8 @@ std::string HeadPreview(const FilePair& files) {
   // What is wrong with the files the comparison itself will say.
   if (!target.ok() || !golden.ok()) return {};
   const bool large = std::min(target->text().size(), golden->text().size()) >= kLargeBytes;
-  if (!large && !Contains(target->text().substr(0, kTaskBytes), "\"tensor\"")) return {};
+  const bool tensors = Contains(target->text().substr(0, kTaskBytes), "\"tensor\"");
+  if (!large && !tensors) return {};
   std::unordered_map<std::string_view, std::string_view> partners;
   for (const HeadOp& op : HeadOf(*golden)) partners.emplace(op.name, op.text);
   DiffOptions options;
@@ -79,6 +80,7 @@ std::string HeadPreview(const FilePair& files) {
     if (!same && first.empty()) first = OneLine(op.name);
   }
   if (seen == 0 || (!large && seen < kManyOps)) return {};
+  if (agree == seen && tensors) return fmt::format("the statistics of the first {} ops agree", seen);
   if (agree == seen) return fmt::format("the first {} ops agree", seen);
   return fmt::format("{} of the first {} ops agree; first difference: {}", agree, seen, first);
 }

@@ -31,7 +31,7 @@ class HeadPreviewTest : public testing::Test {
 
 TEST_F(HeadPreviewTest, CountsTheFirstOps) {
   const std::string golden = Dump("g", "tensor", 200, "1.0");
-  EXPECT_EQ(Glance(golden, golden), "the first 200 ops agree");
+  EXPECT_EQ(Glance(golden, golden), "the statistics of the first 200 ops agree");
   EXPECT_EQ(Glance(Dump("t", "tensor", 200, "2.0"), golden),
             "199 of the first 200 ops agree; first difference: F.x.199.forward");
 }

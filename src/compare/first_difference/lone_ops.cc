@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
@@ -60,6 +61,28 @@ bool LoneOps::IsReplaced(const Lone& own) const {
   });
 }
 
+const Lone* LoneOps::Exchange(size_t i) const {
+  ItemViews reader(*in_.pair.target, CompareMode::kStructure);
+  std::vector<std::string> wanted;  // shapes of what the op takes
+  for (size_t k = lone_.size(); k-- > 0;) {
+    const Lone& lone = lone_[k];
+    if (lone.before > i || !IsCommunication(DumpOf(lone.golden).ops().NameAt(lone.op))) continue;
+    if (wanted.empty()) {
+      if (!reader.Read(i).ok()) return nullptr;  // it was read before
+      for (const ItemView& item : reader.items()) {
+        if (item.tensor && !IsResult(item.state)) wanted.push_back(item.shape);
+      }
+    }
+    ItemViews call(DumpOf(lone.golden), CompareMode::kStructure);
+    if (!call.Read(lone.op).ok()) return nullptr;  // the same
+    const auto fits = [&](const ItemView& item) {
+      return item.tensor && item.shape != "[]" && std::ranges::find(wanted, item.shape) != wanted.end();
+    };
+    if (std::ranges::any_of(call.items(), fits)) return &lone;
+  }
+  return nullptr;
+}
+
 const Lone* LoneOps::FirstWithoutEffect() const {
   bool apis = false;
   for (size_t i = 0; i < ops_.size() && !apis && !own_modules_.empty(); ++i) apis = !IsModuleName(ops_.NameAt(i));
@@ -78,7 +101,7 @@ uint32_t LoneOps::Outermost(const Lone& lone) const {
   const DumpFile& dump = DumpOf(lone.golden);
   const auto is_lone = [&](size_t op) {
     return lone.golden ? std::binary_search(in_.plan.golden_only.begin(), in_.plan.golden_only.end(), op)
-                       : in_.plan.golden_of[op] == kNoOp;
+                       : in_.plan.golden_of[op] == kNoOp && !in_.plan.NotSeen(op);
   };
   uint32_t out = lone.op;
   TreeOf(lone.golden).ForEachAround(dump.ops().NameAt(lone.op), [&](std::string_view name) {
@@ -140,6 +163,8 @@ std::string_view LoneOps::HomeOf(bool golden, std::string_view op) const {
 }
 
 const Lone* LoneOps::BeforeAcross(FoundKind kind, size_t i) const {
+  // Two implementations are made of other functions and helpers everywhere.
+  if (in_.plan.implementations) return nullptr;
   const std::string_view own = ops_.NameAt(i);
   const bool module = IsModuleName(own);
   const NameParts parts = ParseOpName(own);

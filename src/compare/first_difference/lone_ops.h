@@ -36,6 +36,9 @@ class LoneOps {
   const Lone* Before(FirstDifference::Kind kind, size_t i) const;
   /// The first module with parameters that only one run has and around which nothing agrees.
   const Lone* FirstOwnModule() const;
+  /// The last communication before `i` that only one run has and that holds a tensor of the shape of an input of `i`:
+  /// what it brings is written in place, and may be read much later.
+  const Lone* Exchange(size_t i) const;
   /// Whether the other run has ops of its own where this one is called.
   bool IsReplaced(const Lone& own) const;
   /// One around which all agrees, and in whose place the other run has nothing. Dumps of modules do not show that.
@@ -43,6 +46,8 @@ class LoneOps {
   /// Ops whose results no other form of the same explains: what changes its argument, wherever it stands, and what
   /// stands where the runs do not agree.
   const std::vector<uint32_t>& makers(bool golden) const { return makers_[golden]; }
+  /// Whether it is of a module's call that only one run has, as where a part of the forward pass runs again.
+  bool IsInLoneCall(const Lone& lone) const { return Outermost(lone) != lone.op; }
   /// Makes `found` say that one run lacks the op, or the outermost module around it that it lacks.
   void Set(const Lone& lone, FirstDifference* found) const;
 

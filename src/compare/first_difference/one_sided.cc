@@ -83,7 +83,7 @@ bool AnyModule(const OpList& ops, const std::vector<uint32_t>& lone) {
 bool ShareModules(const OpList& ops, const MatchPlan& plan) {
   size_t shared = 0, lone = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (IsForwardModule(ops.NameAt(i))) ++(plan.golden_of[i] == kNoOp ? lone : shared);
+    if (IsForwardModule(ops.NameAt(i)) && !plan.NotSeen(i)) ++(plan.golden_of[i] == kNoOp ? lone : shared);
   }
   return shared > 0 && shared >= lone;
 }
@@ -95,7 +95,7 @@ StatusOr<std::vector<OneSidedModule>> OneSidedModules(const DumpPair& pair, cons
   const OpList &target_ops = pair.target->ops(), &golden_ops = pair.golden->ops();
   std::vector<uint32_t> target_lone;
   for (size_t i = 0; i < plan.golden_of.size(); ++i) {
-    if (plan.golden_of[i] == kNoOp) target_lone.push_back(static_cast<uint32_t>(i));
+    if (plan.golden_of[i] == kNoOp && !plan.NotSeen(i)) target_lone.push_back(static_cast<uint32_t>(i));
   }
   const std::vector<uint32_t> golden_lone(plan.golden_only.begin(), plan.golden_only.end());
   const bool any = AnyModule(target_ops, target_lone) || AnyModule(golden_ops, golden_lone);

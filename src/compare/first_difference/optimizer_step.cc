@@ -154,9 +154,33 @@ bool StepsDiffer(const DumpPair& pair, const MatchPlan& plan) {
   const OpList& ops = pair.target->ops();
   bool own = false;
   for (size_t i = BehindBackward(ops); i < ops.size() && !own; ++i)
-    own = plan.golden_of[i] == kNoOp && !IsModuleName(ops.NameAt(i));
+    own = plan.golden_of[i] == kNoOp && !plan.NotSeen(i) && !IsModuleName(ops.NameAt(i));
   if (own || plan.golden_only.empty()) return own;
   return plan.golden_only.back() >= BehindBackward(pair.golden->ops());
+}
+
+/// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
+void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
+  const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
+  bool differs = false;
+  for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i)
+    differs = walk.verdicts[i] == RulerVerdict::kInherited;
+  if (lone && walk.answer_at >= begin && !differs) *first = FirstDifference();
+}
+
+/// A setting of the optimizer leads where nothing in front of its step differs.
+void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
+  using enum FirstDifference::Kind;
+  const FirstDifference::Kind kind = out->Answer().kind;
+  const bool weak =
+      kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
+  const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
+  if (!weak && !behind) {
+    out->others.push_back(std::move(setting));
+    return;
+  }
+  out->source = FirstDifference();
+  out->first = std::move(setting);
 }
 
 std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
@@ -171,7 +195,7 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
 
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan) {
   OptimizerForms forms;
-  if (plan.fused || plan.cross || !StepsDiffer(pair, plan)) return forms;
+  if (plan.fused || (plan.cross && !plan.implementations) || !StepsDiffer(pair, plan)) return forms;
   forms.differ = true;
   forms.begin = BehindBackward(pair.target->ops());
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
@@ -199,6 +223,11 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
     break;
   }
   return forms;
+}
+
+void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
+  if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, out);
+  if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out->first);
 }
 
 }  // namespace msprobe

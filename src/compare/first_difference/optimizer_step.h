@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare/first_difference/differences.h"
+#include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 
 namespace msprobe {
@@ -28,5 +29,8 @@ struct OptimizerForms {
   FirstDifference setting;     // the first that differs; kNone where none does
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
+
+/// A setting that differs joins the answer of the walk; ops that only make another form of the same step leave it.
+void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out);
 
 }  // namespace msprobe

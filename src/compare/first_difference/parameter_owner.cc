@@ -43,6 +43,9 @@ class OwnerFinder {
     if (anchors_.empty()) return std::string();
     // Each parameter's ops end as far behind the one that takes it in as those of the last parameter do.
     const size_t tail = ops.size() - 1 - anchors_.back().op;
+    const size_t gap = anchors_.size() < 2 ? 1 + tail : anchors_[1].op - anchors_[0].op;
+    // What comes before the ops of the first one (reductions, clipping) is of no parameter.
+    if (op + gap <= anchors_.front().op + tail) return std::string();
     for (const Anchor& anchor : anchors_) {
       if (anchor.op + tail >= op) return NameAt(anchor);
     }

@@ -8,6 +8,7 @@
 #include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
+#include "compare/values/item_views.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -35,31 +36,10 @@ std::string LooksOf(const ItemView& item) {
   return out;
 }
 
-/// Items of one op of a dump.
-class OpItems {
- public:
-  OpItems(const DumpFile& dump, CompareMode mode) : dump_(dump), mode_(mode) {}
-
-  Status Read(size_t op) {
-    count_ = 0;
-    MSP_RETURN_IF_ERROR(dump_.ParseOp(op, &doc_));
-    DescribeOp(dump_.ops().NameAt(op), doc_, mode_, &scratch_, &items_, &count_);
-    return OkStatus();
-  }
-  std::span<const ItemView> items() const { return {items_.data(), count_}; }
-  bool Gives(const std::string& looks) const {
-    return std::ranges::any_of(
-        items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && LooksOf(item) == looks; });
-  }
-
- private:
-  const DumpFile& dump_;
-  const CompareMode mode_;
-  JsonDoc doc_;
-  std::vector<Item> scratch_;
-  std::vector<ItemView> items_;
-  size_t count_ = 0;
-};
+bool Gives(const ItemViews& op, const std::string& looks) {
+  return std::ranges::any_of(
+      op.items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && LooksOf(item) == looks; });
+}
 
 class Maker {
  public:
@@ -77,13 +57,13 @@ class Maker {
   /// The op whose result the infinities are in.
   Status FindMask(const std::string& looks) {
     const DumpFile& dump = *in_.pair.target;
-    OpItems items(dump, in_.pair.options.mode);
+    ItemViews items(dump, in_.pair.options.mode);
     const std::string_view module = in_.target_tree.ParentOf(dump.ops().NameAt(out_->op));
     for (size_t i = out_->op, seen = 0; i-- > 0 && seen < kMostAround; ++seen) {
       const std::string_view name = dump.ops().NameAt(i);
       if (IsModuleName(name) || in_.target_tree.ParentOf(name) != module || in_.plan.golden_of[i] == kNoOp) continue;
       MSP_RETURN_IF_ERROR(items.Read(i));
-      if (!items.Gives(looks)) continue;
+      if (!Gives(items, looks)) continue;
       out_->op = i;
       out_->golden_op = in_.plan.golden_of[i];
       return OkStatus();
@@ -95,12 +75,12 @@ class Maker {
   /// The last of `ops` in front of `end` that gives it.
   StatusOr<size_t> FindAmong(const DumpFile& dump, const std::vector<uint32_t>& ops, size_t end,
                              const std::string& looks) {
-    OpItems items(dump, in_.pair.options.mode);
+    ItemViews items(dump, in_.pair.options.mode);
     size_t seen = 0;
     for (auto it = std::ranges::lower_bound(ops, end); it != ops.begin() && seen < kMostLookedAt; ++seen) {
       const uint32_t op = *--it;
       MSP_RETURN_IF_ERROR(items.Read(op));
-      if (items.Gives(looks)) return op;
+      if (Gives(items, looks)) return op;
     }
     return kNoMaker;
   }
@@ -145,7 +125,7 @@ std::string ExtremesOf(const ItemView& item) {
 
 /// The function in front of `end` that computed values of these extremes, close to it.
 StatusOr<size_t> ComputedBefore(const DumpFile& dump, size_t end, const std::string& extremes, CompareMode mode) {
-  OpItems items(dump, mode);
+  ItemViews items(dump, mode);
   for (size_t i = end, seen = 0; i-- > 0 && seen < kMostAcross; ++seen) {
     const std::string_view name = dump.ops().NameAt(i);
     if (IsModuleName(name) || ParseOpName(name).direction != OpDirection::kForward) continue;
@@ -197,7 +177,9 @@ Status FindMakerAcross(const WalkInput& in, const ItemView& own, const ItemView&
     }
   }
   MSP_ASSIGN_OR_RETURN(const size_t extra, ComputedBefore(*in.pair.target, found->op, looks, mode));
-  if (extra == kNoMaker || in.plan.golden_of[extra] != kNoOp || IsInAgreeing(in, false, extra)) return OkStatus();
+  if (extra == kNoMaker || in.plan.golden_of[extra] != kNoOp || in.plan.NotSeen(extra) ||
+      IsInAgreeing(in, false, extra))
+    return OkStatus();
   found->kind = FoundKind::kExtraOp;
   found->op = extra;
   found->golden_op = kNoOp;
@@ -224,7 +206,7 @@ class ExtraUse {
     if (looks.empty()) return OkStatus();
     std::vector<uint32_t> own;
     for (size_t i = 0; i < out_->op && own.size() < kMostLookedAt; ++i) {
-      if (in_.plan.golden_of[i] == kNoOp) own.push_back(static_cast<uint32_t>(i));
+      if (in_.plan.golden_of[i] == kNoOp && !in_.plan.NotSeen(i)) own.push_back(static_cast<uint32_t>(i));
     }
     MSP_ASSIGN_OR_RETURN(const size_t extra, FirstUse(*pair.target, own, looks));
     MSP_ASSIGN_OR_RETURN(const size_t missing, FirstUse(*pair.golden, in_.plan.golden_only, looks));
@@ -266,7 +248,7 @@ class ExtraUse {
     }
     const auto forward = pair.target->FindOp(ForwardNameOf(ParseOpName(name)));
     if (parameter.empty() || !forward) return std::string();
-    OpItems items(*pair.target, pair.options.mode);
+    ItemViews items(*pair.target, pair.options.mode);
     MSP_RETURN_IF_ERROR(items.Read(*forward));
     for (const ItemView& item : items.items()) {
       if (item.state == ItemState::kParameter && item.suffix == parameter) return LooksOf(item);
@@ -275,7 +257,7 @@ class ExtraUse {
   }
 
   StatusOr<size_t> FirstUse(const DumpFile& dump, std::span<const uint32_t> ops, const std::string& looks) const {
-    OpItems items(dump, in_.pair.options.mode);
+    ItemViews items(dump, in_.pair.options.mode);
     size_t seen = 0;
     for (const uint32_t op : ops) {
       const std::string_view name = dump.ops().NameAt(op);
@@ -309,9 +291,11 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
   if (found.kind == FoundKind::kNone && walk->first.kind == FoundKind::kOp && !in.plan.fused &&
+      !in.plan.implementations &&
       ParseOpName(pair.target->ops().NameAt(walk->first.op)).direction == OpDirection::kParameterGrad)
     return ExtraUse(in, &walk->first).Find();
   if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  if (in.plan.implementations) return OkStatus();  // functions of the two have nothing to do with each other
   JsonDoc target, golden;
   OpDiff diff;
   if (in.plan.cross) {

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/pair/module_tree.h"
+#include "compare/pair/unseen.h"
 
 namespace msprobe {
 namespace {
@@ -44,13 +45,14 @@ StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
 /// Modules (L0) and APIs (L1) have no names in common; mix has both.
 Status CheckLevels(const DumpPair& pair) {
   const DumpFile &a = *pair.target, &b = *pair.golden;
-  if (pair.plan.matched > 0 || a.level() == b.level()) return OkStatus();
+  if (pair.plan.matched > 0 || a.level() == b.level() || a.ops().empty() || b.ops().empty()) return OkStatus();
   return BadInput(a.path() + " is of level \"" + std::string(a.level()) + "\" and " + b.path() + " of level \"" +
                   std::string(b.level()) + "\", no op is in both: dump both runs with the same level");
 }
 
 Status CheckNotEmpty(const DumpFile& dump) {
-  if (!dump.ops().empty()) return OkStatus();
+  // Of a run that was cut before its first ops all is unseen.
+  if (!dump.ops().empty() || !dump.wholeness().whole()) return OkStatus();
   return BadInput(dump.path() +
                   " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
 }
@@ -65,6 +67,11 @@ Status OpenStacks(const FilePair& files, DumpPair* pair) {
 }
 
 }  // namespace
+
+void NoteGaps(DumpPair* pair) {
+  NoteGap(DumpSide::kTarget, *pair->target, &pair->gaps);
+  NoteGap(DumpSide::kGolden, *pair->golden, &pair->gaps);
+}
 
 StatusOr<DumpPair> OpenPairFiles(const FilePair& files) {
   DumpPair pair;
@@ -84,6 +91,7 @@ StatusOr<DumpPair> OpenPairFiles(const FilePair& files) {
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
     if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());
   }
+  NoteGaps(&pair);
   return pair;
 }
 
@@ -106,9 +114,11 @@ Status MatchDumpPair(const FilePair& files, const Mapping& mapping, CustomMetric
   for (const DumpFile* dump : {pair->target.get(), pair->golden.get()})
     dump->file().Release(0, dump->file().text().size());
   MSP_ASSIGN_OR_RETURN(pair->plan, MatchDumps(*pair->target, *pair->golden, mapping));
+  LeaveOutUnseen(pair->gaps, *pair->target, *pair->golden, &pair->plan);
   pair->warnings.insert(pair->warnings.end(), pair->plan.warnings.begin(), pair->plan.warnings.end());
   pair->options.cross = pair->plan.cross;
-  if (pair->tensors && pair->plan.cross) pair->tensors->CrossFrameworks();
+  pair->options.implementations = pair->plan.implementations;
+  if (pair->tensors && pair->plan.cross) pair->tensors->CrossFrameworks(pair->plan.implementations);
   pair->options.fused = pair->plan.fused.has_value();
   pair->options.join_targets = pair->options.fused && pair->plan.fused->join_targets;
   pair->options.check_dtype = !mapping.data && !mapping.layer && !pair->options.fused;

@@ -8,6 +8,7 @@
 
 #include "compare/values/op_diff.h"
 #include "compare/values/tensor_pairs.h"
+#include "dump/gaps.h"
 #include "dump/reader.h"
 #include "match/match_dumps.h"
 #include "match/path_plan.h"
@@ -24,8 +25,11 @@ struct DumpPair {
   std::unique_ptr<TensorPairs> tensors;  // of tensor mode; options.tensors points to it
   MatchPlan plan;
   std::vector<std::string> warnings;  // truncated files
+  std::vector<RecordingGap> gaps;     // of both sides
 };
 
+/// Notes in `pair` what of its two files is not whole.
+void NoteGaps(DumpPair* pair);
 /// The files only: neither their tasks are compared nor are ops matched.
 StatusOr<DumpPair> OpenPairFiles(const FilePair& files);
 /// True when both were dumped with task "structure": they hold no values.

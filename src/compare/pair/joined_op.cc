@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "compare/values/described_op.h"
+#include "match/modules/left_bias.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -74,11 +76,13 @@ StatValue JoinStats(const std::vector<const ItemView*>& parts, Stat k) {
   return StatValue::Of(k == kMean ? value / std::max(count, 1.0) : k == kNorm ? std::sqrt(value) : value);
 }
 
-/// One item made of the same item of several ops; inputs are the same for all of them.
-ItemView JoinItems(const std::vector<const ItemView*>& parts) {
+/// One item made of the same item of several ops; inputs are the same for all of them, but for the gradients that
+/// backward ops are given.
+ItemView JoinItems(const std::vector<const ItemView*>& parts, bool backward) {
   ItemView item = *parts.front();
-  if (parts.size() == 1 || item.state == ItemState::kInput || item.state == ItemState::kKwarg) return item;
-  const bool last = item.state == ItemState::kOutput;
+  const bool given = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+  if (parts.size() == 1 || (given && !backward)) return item;
+  const bool last = given || item.state == ItemState::kOutput;
   const std::optional<Shape> shape = JoinShapes(parts, last);
   if (!shape) return item;
   item.joined = true;
@@ -108,16 +112,26 @@ StatusOr<std::vector<DescribedOp>> DescribeOps(const DumpFile& dump, const std::
 }
 
 /// The items of the first op, each joined with those at its place in the others.
-void JoinOps(const std::vector<DescribedOp>& ops, std::vector<ItemView>* items, size_t* used) {
+void JoinOps(const std::vector<DescribedOp>& ops, bool backward, std::vector<ItemView>* items, size_t* used) {
   items->clear();
   for (const ItemView& item : ops.front().items) {
     std::vector<const ItemView*> parts;
     for (const DescribedOp& op : ops) {
       if (const ItemView* part = op.Find(item.suffix)) parts.push_back(part);
     }
-    items->push_back(parts.size() == ops.size() ? JoinItems(parts) : item);
+    items->push_back(parts.size() == ops.size() ? JoinItems(parts, backward) : item);
   }
   *used = items->size();
+}
+
+std::vector<GivenTensor> GivenBy(const std::vector<ItemView>& items, size_t count) {
+  std::vector<GivenTensor> out;
+  for (size_t i = 0; i < count; ++i) {
+    if (items[i].state != ItemState::kOutput || !items[i].tensor) continue;
+    const std::optional<Shape> shape = ShapeOfItem(items[i]);
+    if (shape && !shape->empty()) out.push_back({static_cast<int64_t>(CountOf(*shape)), shape->back()});
+  }
+  return out;
 }
 
 }  // namespace
@@ -132,8 +146,17 @@ Status DescribeJoined(const LinkedDumps& of, size_t index, const OpLinks& links,
                        DescribeOps(of.target, targets ? links.joined : own, of.mode, out));
   MSP_ASSIGN_OR_RETURN(const std::vector<DescribedOp> b,
                        DescribeOps(of.golden, targets ? whole : links.joined, of.mode, out));
-  JoinOps(a, &out->target, &out->rows_used);
-  JoinOps(b, &out->golden, &out->golden_used);
+  const bool backward = ParseOpName(out->op).direction == OpDirection::kBackward;
+  JoinOps(a, backward, &out->target, &out->rows_used);
+  JoinOps(b, backward, &out->golden, &out->golden_used);
+  // What each part gives backward is a summand of the gradient, and a result beside which a bias stands lacks it: those
+  // of the golden run have no partner.
+  if (!backward &&
+      LeavesBias(GivenBy(out->target, out->rows_used)) == LeavesBias(GivenBy(out->golden, out->golden_used))) {
+    return OkStatus();
+  }
+  std::erase_if(out->golden, [](const ItemView& item) { return item.state == ItemState::kOutput; });
+  out->golden_used = out->golden.size();
   return OkStatus();
 }
 

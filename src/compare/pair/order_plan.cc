@@ -5,17 +5,14 @@
 #include "base/page_trim.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "compare/pair/unseen.h"
+#include "match/modules/hash_mix.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kOpsPerTask = 512;
-
-uint64_t Mix(uint64_t hash, uint64_t value) {
-  hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
-  return hash ^ (hash >> 29);
-}
 
 /// The shapes of an op's tensors, and how many items it has.
 uint64_t ShapesHash(std::string_view name, const JsonValue& op, std::vector<Item>* scratch) {
@@ -24,9 +21,9 @@ uint64_t ShapesHash(std::string_view name, const JsonValue& op, std::vector<Item
   uint64_t hash = scratch->size();
   for (const Item& item : *scratch) {
     const JsonValue* shape = item.leaf ? item.leaf->Find("shape") : nullptr;
-    hash = Mix(hash, shape && shape->IsArray() ? shape->size() : 99);
+    hash = MixHash(hash, shape && shape->IsArray() ? shape->size() : 99);
     if (!shape || !shape->IsArray()) continue;
-    for (const JsonValue& n : shape->Items()) hash = Mix(hash, n.IsUInt() ? n.UInt() : 0);
+    for (const JsonValue& n : shape->Items()) hash = MixHash(hash, n.IsUInt() ? n.UInt() : 0);
   }
   return hash;
 }
@@ -46,12 +43,14 @@ StatusOr<PlaceKeys> Keys(const DumpFile& dump, const ModuleTree& tree) {
     for (size_t i = task * kOpsPerTask; i < std::min(ops.size(), (task + 1) * kOpsPerTask); ++i) {
       if (i % kStepsBetweenTrims == 0) TrimMaps();
       const NameParts name = ParseOpName(ops.NameAt(i));
-      uint64_t key = Mix(std::hash<std::string_view>()(name.base), static_cast<uint64_t>(name.direction));
-      key = Mix(key, std::hash<std::string_view>()(tree.ParentOf(name.full)));
+      uint64_t key = MixHash(HashOf(name.base), static_cast<uint64_t>(name.direction));
+      // The number of a module's call is another one where a part of the forward pass runs again.
+      const NameParts parent = ParseOpName(tree.ParentOf(name.full));
+      key = MixHash(key, HashOf(parent.base) + static_cast<uint64_t>(parent.direction));
       keys.plain[i] = key;
       if (!IsModuleName(name.full)) {
         MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
-        key = Mix(key, ShapesHash(name.full, doc, &scratch));
+        key = MixHash(key, ShapesHash(name.full, doc, &scratch));
       }
       keys.shaped[i] = key;
     }
@@ -128,8 +127,12 @@ StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target,
   MSP_ASSIGN_OR_RETURN(const PlaceKeys b, Keys(*pair.golden, golden));
   MatchPlan plan = PlanOf(pair, a.shaped, b.shaped);
   // Runs that are split differently share no shapes.
-  if (plan.matched * 2 < pair.plan.matched) return PlanOf(pair, a.plain, b.plain);
-  FillGaps(a.plain, b.plain, &plan);
+  if (plan.matched * 2 < pair.plan.matched) {
+    plan = PlanOf(pair, a.plain, b.plain);
+  } else {
+    FillGaps(a.plain, b.plain, &plan);
+  }
+  LeaveOutUnseen(pair.gaps, *pair.target, *pair.golden, &plan);
   return plan;
 }
 

@@ -13,29 +13,12 @@ namespace msprobe {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kCopiedNorm = 2.5e-4;                                  // of weights that one file gave to both runs
+constexpr double kStepped = 0.125;                                      // of a tolerance: weights that were updated
+constexpr double kAverages = 256;                                       // so many roundings hardly show in a norm
 constexpr double kLeastError = std::numeric_limits<double>::epsilon();  // of what differs and does not show how much
 
-/// Relative error that round-off explains: a few units in the last place of the narrower dtype.
-double Tolerance(const Thresholds& t, std::string_view dtype) {
-  switch (ParseDType(dtype)) {
-    case DType::kBFloat16: return t.tolerance_bfloat16;
-    case DType::kFloat16: return t.tolerance_float16;
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat8E8M0FNU: return t.tolerance_float8;
-    case DType::kFloat32:
-    case DType::kFloat64:
-    case DType::kComplex64:
-    case DType::kComplex128: return t.tolerance_float32;
-    default: return 0;  // integers and scalars are equal or not
-  }
-}
-
 double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
-
-double Amplitude(const ItemView& v) { return std::max(Magnitude(v.stats[kMax]), Magnitude(v.stats[kMin])); }
 
 /// Masks are filled with the least number of their dtype, which says "minus infinity" in each.
 bool IsDTypeLimit(double magnitude) {
@@ -76,9 +59,9 @@ double StatisticsError(const ItemView& a, const ItemView& b, Against against) {
   const double amplitude = Divisor(Amplitude(a), Amplitude(b), against);
   const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
   double worst = 0;
-  const size_t end = a.joined || b.joined ? static_cast<size_t>(kMean)
-                                          : static_cast<size_t>(kStatCount);  // the others are several numbers
-  for (size_t k = kMax; k < end; ++k) {
+  for (size_t k = kMax; k < kStatCount; ++k) {
+    // Of fused layers Mean and Norm may be several numbers.
+    if (k >= kMean && (a.joined || b.joined) && !(a.stats[k].IsNumber() && b.stats[k].IsNumber())) continue;
     if (limits && (k >= kMean || IsDTypeLimit(Magnitude(a.stats[k])))) continue;
     // Max, Min and Mean are judged against the amplitude: a mean near 0 has no meaningful relative error of its own.
     const double scale = k == kNorm ? Divisor(Magnitude(a.stats[k]), Magnitude(b.stats[k]), against) : amplitude;
@@ -87,34 +70,9 @@ double StatisticsError(const ItemView& a, const ItemView& b, Against against) {
   return worst;
 }
 
-bool IsTensor(const ItemView& v) { return StartsWith(v.shape, "[") && ParseDType(v.dtype) != DType::kUnknown; }
 bool IsNull(const ItemView& v) { return v.dtype == "N/A" || v.dtype == "<class 'NoneType'>"; }
 bool IsDTypeText(const StatValue& v) {
   return v.IsText() && (StartsWith(v.text, "torch.") || StartsWith(v.text, "mindspore."));
-}
-
-const ItemView* PartnerOf(const OpDiff& op, size_t i) {
-  const int g = op.rows[i].golden;
-  return g == kNoItem || op.rows[i].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
-}
-
-bool BothUnwritten(const OpDiff& op, size_t row) {
-  const ItemView* partner = PartnerOf(op, row);
-  return partner && op.target[row].unwritten && partner->unwritten;
-}
-
-/// A view or copy of memory that nobody wrote. Somebody may write it before its result is recorded.
-bool MovesUnwritten(const OpDiff& op) {
-  if (op.rows_used == 0 || !op.target[0].unwritten || ArithmeticOf(op.op) != Arithmetic::kCopy) return false;
-  for (size_t i = 0; i < op.rows_used; ++i) {
-    if (IsTensor(op.target[i]) && !IsResult(op.target[i].state) && !BothUnwritten(op, i)) return false;
-  }
-  return true;
-}
-
-/// Nothing of either run is in them.
-bool NobodyWrote(const OpDiff& op, size_t row) {
-  return BothUnwritten(op, row) || (IsResult(op.target[row].state) && MovesUnwritten(op));
 }
 
 float Single(double v) {
@@ -126,7 +84,7 @@ void Raise(float* to, double v) { *to = std::max(*to, Single(v)); }
 double Over(double error, double unit) { return error == 0 ? 0 : unit == 0 ? kInfinity : error / unit; }
 
 void MeasureResult(const OpDiff& op, size_t row, double error, double distance, OpDistance* out) {
-  if (Tolerance(*op.thresholds, op.target[row].dtype) == 0) out->choices = true;
+  if (DTypeTolerance(*op.thresholds, op.target[row].dtype) == 0) out->choices = true;
   const RoundOff round_off = RoundOffOf(op, row);
   Raise(&out->expected, Over(error, round_off.expected));
   Raise(&out->worst, Over(error, round_off.worst));
@@ -168,7 +126,7 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
   // Zeros of either sign are not a difference, as far as the dump shows that there is nothing else.
   const auto zero = [](const ItemView& v) { return v.stats[kNorm].IsNumber() && v.stats[kNorm].AsDouble() == 0; };
   if (a.checksum == b.checksum || (zero(a) && zero(b))) return 0;
-  const auto measured = [](const ItemView& v) { return IsTensor(v) && !v.stats[kMax].IsNone(); };
+  const auto measured = [](const ItemView& v) { return IsTensorItem(v) && !v.stats[kMax].IsNone(); };
   if (!measured(a) || !measured(b)) return kInfinity;
   const double error = StatisticsError(a, b, against);
   // Those of two dtypes differ whatever the values are.
@@ -177,7 +135,7 @@ double ChecksumError(const ItemView& a, const ItemView& b, Against against) {
 
 double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against against) {
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner || NobodyWrote(op, row)) return 0;
+  if (!partner || IsNoValue(op, row)) return 0;
   const ItemView &a = op.target[row], &b = *partner;
   if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
   if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
@@ -186,6 +144,11 @@ double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against agai
     return against == Against::kGolden ? op.tensors[row].golden_error : op.tensors[row].error;
   }
   return StatisticsError(a, b, against);
+}
+
+/// Its values should have been there.
+bool IsUnread(const OpDiff& op, size_t row, CompareMode mode) {
+  return mode == CompareMode::kTensor && op.tensors[row].outcome == TensorOutcome::kUnreadable;
 }
 
 }  // namespace
@@ -201,17 +164,34 @@ double ShownError(const OpDiff& op, size_t row, CompareMode mode) {
 ShownErrors ShownErrorsOf(const OpDiff& op, CompareMode mode) {
   ShownErrors out;
   for (size_t i = 0; i < op.rows_used; ++i) {
-    if (!PartnerOf(op, i) || !IsTensor(op.target[i])) continue;
+    if (!PartnerOf(op, i) || !IsTensorItem(op.target[i])) continue;
     double& side = IsResult(op.target[i].state) ? out.output : out.input;
     side = std::max(side, ShownError(op, i, mode));
   }
   return out;
 }
 
+double DTypeTolerance(const Thresholds& t, std::string_view dtype) {
+  switch (ParseDType(dtype)) {
+    case DType::kBFloat16: return t.tolerance_bfloat16;
+    case DType::kFloat16: return t.tolerance_float16;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0FNU: return t.tolerance_float8;
+    case DType::kFloat32:
+    case DType::kFloat64:
+    case DType::kComplex64:
+    case DType::kComplex128: return t.tolerance_float32;
+    default: return 0;  // integers and scalars are equal or not
+  }
+}
+
 double OpTolerance(const OpDiff& op) {
   double out = 0;
-  for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.target[i].dtype));
-  for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, Tolerance(*op.thresholds, op.golden[i].dtype));
+  for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.target[i].dtype));
+  for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.golden[i].dtype));
   return out;
 }
 
@@ -219,16 +199,20 @@ double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolera
   const double error = RowError(op, row, mode);
   if (error == 0) return 0;
   const ItemView &a = op.target[row], &b = *PartnerOf(op, row);
-  const double own = std::max(Tolerance(*op.thresholds, a.dtype), Tolerance(*op.thresholds, b.dtype));
+  const double own = std::max(DTypeTolerance(*op.thresholds, a.dtype), DTypeTolerance(*op.thresholds, b.dtype));
   // Limits of a dtype travel as Python's floats.
   const bool scalar = a.dtype == "<class 'float'>" && b.dtype == a.dtype;
   if (own == 0 && !scalar) tolerance = 0;
   if (own > 0 && a.state == ItemState::kParameter) tolerance = own;
+  // Both implementations, or layouts, were given the same weights: rounding of elements hardly shows in their norm. Of
+  // layouts they may have gone through steps of the optimizer, which rounds halves.
+  const bool halves = op.resplit && tolerance > op.thresholds->tolerance_float32;
+  const double copied = op.implementations ? kCopiedNorm : tolerance * kStepped;
+  if ((op.implementations || halves) && own > 0 && a.state == ItemState::kParameter && SameDType(a.dtype, b.dtype)) {
+    const double scale = std::max(Magnitude(a.stats[kNorm]), Magnitude(b.stats[kNorm]));
+    return std::max(Over(error, tolerance), Over(StatError(a, b, kNorm, scale), std::min(tolerance, copied)));
+  }
   return Over(error, tolerance);
-}
-
-bool IsResult(ItemState state) {
-  return state == ItemState::kOutput || state == ItemState::kParameterGrad || state == ItemState::kDebug;
 }
 
 bool DTypeChanges(const OpDiff& op, size_t i) {
@@ -246,7 +230,7 @@ bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
   if (!b) return op.matched && !IsNull(a);
-  if (IsTensor(a) || IsTensor(*b)) return false;
+  if (IsTensorItem(a) || IsTensorItem(*b)) return false;
   const StatValue &x = a.stats[kMax], &y = b->stats[kMax];
   if (mode == CompareMode::kChecksum && (a.checksum == b->checksum || !x.IsNumber() || !y.IsNumber()))
     return a.checksum != b->checksum;
@@ -291,33 +275,29 @@ bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
 
 }  // namespace
 
-/// As people write it: six digits tell all of it.
+/// As people write it: six digits tell all of it, but for what float32 rounds.
 bool IsWritten(double v) {
   if (v == 0 || !std::isfinite(v)) return true;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(v))));
-  return std::fabs(v * scale - std::round(v * scale)) <= 1e-6 * std::fabs(v * scale);
+  return std::fabs(v * scale - std::round(v * scale)) <= 6e-8 * std::fabs(v * scale);
 }
 
-double Elements(std::string_view shape) {
-  double out = 1, n = 0;
-  bool digits = false;
-  for (const char c : shape) {
-    if (c >= '0' && c <= '9') {
-      n = n * 10 + (c - '0');
-      digits = true;
-    } else if (digits) {
-      out *= n;
-      n = 0;
-      digits = false;
-    }
-  }
-  return out;
+/// How far two numbers with more digits than people write are apart: a factor made of a norm carries its rounding.
+/// Infinite for everything else.
+double ComputedError(const OpDiff& op, size_t row) {
+  const ItemView* partner = PartnerOf(op, row);
+  const StatValue& x = op.target[row].stats[kMax];
+  if (!partner || !x.IsNumber() || !partner->stats[kMax].IsNumber()) return kInfinity;
+  const double p = x.AsDouble(), q = partner->stats[kMax].AsDouble();
+  const bool computed = op.target[row].dtype == "<class 'float'>" && partner->dtype == op.target[row].dtype;
+  if (!computed || IsWritten(p) || IsWritten(q)) return kInfinity;
+  return std::fabs(p - q) / std::max(std::fabs(p), std::fabs(q));
 }
 
 /// The argument in `row`, which differs, if it is a choice: sizes that come with a shape are none.
 void NoteSetting(const OpDiff& op, size_t row, OpDistance* out) {
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner || op.target[row].shape != partner->shape) return;
+  if (!partner || op.target[row].shape != partner->shape || op.target[row].IsProcessGroup()) return;
   const StatValue &x = op.target[row].stats[kMax], &y = partner->stats[kMax];
   if (!x.IsNumber() || !y.IsNumber()) {
     out->setting = true;
@@ -335,7 +315,7 @@ void NoteSetting(const OpDiff& op, size_t row, OpDistance* out) {
 bool IsReordered(const OpDiff& op, size_t row, CompareMode mode) {
   if (mode == CompareMode::kStatistics) return false;
   const ItemView* partner = PartnerOf(op, row);
-  const double room = std::max(Tolerance(*op.thresholds, partner->dtype), kLeastError);
+  const double room = std::max(DTypeTolerance(*op.thresholds, partner->dtype), kLeastError);
   return op.target[row].shape == partner->shape && StatisticsError(op.target[row], *partner, Against::kLarger) <= room;
 }
 
@@ -355,6 +335,13 @@ bool AddsUpToOne(const OpDiff& op, const ItemView& a, const ItemView& b, double 
   return std::abs(x.AsDouble() - y.AsDouble()) <= tolerance * std::abs(y.AsDouble());
 }
 
+/// Extremes are single elements, whose rounding adds up with depth; a norm averages over many.
+void NoteNorm(const OpDiff& op, const ItemView& a, const ItemView& b, OpDistance* out) {
+  if (!op.resplit || DTypeTolerance(*op.thresholds, a.dtype) == 0 || ElementsOfShape(a.shape) < kAverages) return;
+  const double error = StatError(a, b, kNorm, std::max(Magnitude(a.stats[kNorm]), Magnitude(b.stats[kNorm])));
+  Raise(IsResult(a.state) ? &out->norm_output : &out->norm_input, error);
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
@@ -365,22 +352,28 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   bool masked = false, sums = true;           // an input holds infinities; the results that differ add up to the same
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (counts && !counts(i)) continue;
-    if (IsRoundedZero(op, i, largest_gradient) || NobodyWrote(op, i)) continue;
+    if (IsRoundedZero(op, i, largest_gradient)) continue;
+    if (IsNoValue(op, i)) {
+      out.unwritten = out.unwritten || (IsUnwrittenInput(op, i));
+      continue;
+    }
     const ItemView& item = op.target[i];
     const bool result = IsResult(item.state);
     out.dtypes = out.dtypes || DTypeChanges(op, i);
     if (!result && ArgumentDiffers(op, i, mode)) {
       out.argument = true;
+      Raise(&out.computed, ComputedError(op, i));
       out.input = Single(kInfinity);
       if (!out.setting) NoteSetting(op, i, &out);
       continue;
     }
     const ItemView* partner = PartnerOf(op, i);
     if (!partner) continue;
-    const bool tensor = IsTensor(item);
+    const bool tensor = IsTensorItem(item);
     out.values = out.values || (tensor && item.stats[kMax].IsNumber());
     (result ? out.has_output : out.has_input) |= tensor;
     const double error = RowError(op, i, mode);
+    out.unread = out.unread || IsUnread(op, i, mode);
     if (result && error > 0 && CancelsOut(op, i)) {
       Raise(&out.cancelled, std::max(Amplitude(item), Amplitude(*partner)));
       continue;
@@ -390,21 +383,22 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (tensor && !result && by_statistics) masked = masked || HidesInfinities(item, *partner);
     if (tensor && result && error > 0) sums = sums && AddsUpToOne(op, item, *partner, tolerance);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
+    if (tensor) NoteNorm(op, item, *partner, &out);
     if (tensor && !result && item.shape != partner->shape && !op.rows[i].shapes_fit) {
       out.shapes = true;
-      const double golden = Elements(partner->shape);
-      if (out.split == 0 && golden > 0) out.split = Single(Elements(item.shape) / golden);
+      const double golden = ElementsOfShape(partner->shape);
+      if (out.split == 0 && golden > 0) out.split = Single(ElementsOfShape(item.shape) / golden);
     }
     if (tensor && !result && error > 0) (IsReordered(op, i, mode) ? reordered : otherwise) = true;
     const double distance = RowDistance(op, i, mode, tolerance);
     out.few = out.few && (!tensor || HasFewElements(item));
-    if (tensor && Tolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
+    if (tensor && DTypeTolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
       Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
     out.parameter = out.parameter || (item.state == ItemState::kParameter && distance > 1);
     const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
     out.rounded_parameter = out.rounded_parameter || (weight && distance > 0 && distance <= 1);
     Raise(result ? &out.output : &out.input, distance);
-    const bool choice = tensor && Tolerance(*op.thresholds, item.dtype) == 0;
+    const bool choice = tensor && DTypeTolerance(*op.thresholds, item.dtype) == 0;
     if (!result && choice && error > 0) out.chosen = true;
     if (!result && !choice) Raise(&out.rounded, distance);
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
@@ -417,7 +411,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
       if (argument && !op.golden_taken[g] && !IsNull(item)) {
         out.argument = true;
-        out.input = Single(kInfinity);
+        out.input = out.computed = Single(kInfinity);
       }
     }
   }
@@ -431,12 +425,14 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   RowRuler out;
   const ItemView& item = op.target[row];
   const ItemView* partner = PartnerOf(op, row);
-  if (!partner || NobodyWrote(op, row) || (!IsTensor(item) && !ArgumentDiffers(op, row, mode))) return out;
+  if (!partner || IsNoValue(op, row) || (!IsTensorItem(item) && !ArgumentDiffers(op, row, mode))) return out;
   out.error = RowError(op, row, mode);
-  const double dtype = std::max(Tolerance(*op.thresholds, item.dtype), Tolerance(*op.thresholds, partner->dtype));
+  const double dtype =
+      std::max(DTypeTolerance(*op.thresholds, item.dtype), DTypeTolerance(*op.thresholds, partner->dtype));
   const bool result = IsResult(item.state);
   if (out.error == 0 && !ArgumentDiffers(op, row, mode)) {
-    out.verdict = RulerVerdict::kBitEqual;
+    // Statistics that agree do not say that the values do, where they should have been there.
+    out.verdict = IsUnread(op, row, mode) ? RulerVerdict::kNone : RulerVerdict::kBitEqual;
     return out;
   }
   if (result && CancelsOut(op, row)) {

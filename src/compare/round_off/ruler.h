@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/big_array.h"
+#include "compare/round_off/no_value.h"
 #include "compare/values/op_diff.h"
 
 namespace msprobe {
@@ -27,8 +28,8 @@ struct RulerCounts {
 
 /// Largest relative error of a row's statistics: of Norm against the norm, of the others against the amplitude, of the
 /// larger side, so that judging does not depend on which side that is. Infinity is a difference in kind (NaN, text,
-/// shape, checksum); 0 for rows without a partner, and where nobody wrote either side. In tensor mode that of the
-/// values (TensorDiff::error).
+/// shape, checksum); 0 for rows without a partner, and where nobody wrote either side or nobody reads it. In tensor
+/// mode that of the values (TensorDiff::error).
 double RowError(const OpDiff& op, size_t row, CompareMode mode);
 
 /// The same relative to the golden run, as all figures that people read. Infinity where that one is 0.
@@ -40,6 +41,10 @@ struct ShownErrors {
 };
 ShownErrors ShownErrorsOf(const OpDiff& op, CompareMode mode);
 
+/// Relative error that round-off explains in values of a dtype: a few units in the last place; 0 for what has no
+/// fraction.
+double DTypeTolerance(const Thresholds& thresholds, std::string_view dtype);
+
 /// Relative error between two runs that have rounded everywhere before: the largest of the op's tensors' dtypes, as
 /// outputs carry the round-off of their inputs. 1e-5 for float32 and float64, 2e-3 for float16, 1.6e-2 for bfloat16,
 /// 0.25 for float8; 0 without floating tensors.
@@ -48,9 +53,6 @@ double OpTolerance(const OpDiff& op);
 /// How far a row is apart in units of `tolerance`, which is that of its op; parameters are judged by their own dtype,
 /// integers and texts are equal or infinitely far apart. At most 1 is agreement.
 double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolerance);
-
-/// Outputs, gradients of parameters and saved values: what an op leaves behind. The rest is what it starts from.
-bool IsResult(ItemState state);
 
 /// What rounding in one op can do to the result in `row`, as relative errors: `expected` with independent rounding
 /// errors, which grow as the square root of the number of terms, `worst` when all errors point the same way.
@@ -78,17 +80,21 @@ struct OpDistance {
   bool dtypes = false;                         // two tensors of one shape have different dtypes
   bool blind = false;     // an input's xor checksum is 0 on both sides, which equal elements in pairs give, too
   bool argument = false;  // an argument that is not a tensor differs, or is there on one side only
-  bool shapes = false;    // a tensor that the op starts from has another shape
-  bool chosen = false;    // a tensor of integers or booleans that the op starts from differs
-  bool choices = false;   // a result that holds integers or booleans differs: an index, a mask
-  bool values = false;    // statistics of values are there: differences have a size
-  float cancelled = 0;    // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
-  float split = 0;        // elements of the first input of another shape, over those of the golden run; 0 without
+  float computed = 0;    // of `argument`: the relative difference, where all that differ are numbers that were computed
+  bool shapes = false;   // a tensor that the op starts from has another shape
+  bool chosen = false;   // a tensor of integers or booleans that the op starts from differs
+  bool choices = false;  // a result that holds integers or booleans differs: an index, a mask
+  bool values = false;   // statistics of values are there: differences have a size
+  float cancelled = 0;   // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
+  float norm_input = 0, norm_output = -1;  // of two layouts: largest error of Norm of many elements; -1: not known
+  float split = 0;          // elements of the first input of another shape, over those of the golden run; 0 without
   float setting_ratio = 0;  // of `setting`: the number over that of the golden run; 0 for other values
   bool reordered = false;   // inputs differ by what their statistics do not show: the same values in other places
   bool masked = false;     // a softmax of infinities that adds up to 1: statistics do not show at which places they are
   bool setting = false;    // an argument that no shape explains differs: a flag, a word, a number as people write it
   bool few = true;         // no tensor has more than two elements: statistics tell all of them
+  bool unread = false;     // the values of a tensor could not be read
+  bool unwritten = false;  // it reads memory that nobody had written in either run
   bool parameter = false;  // a parameter differs by more than the round-off of its dtype
   bool rounded_parameter = false;  // one differs by no more; where a dump does not tell them, any but the first input
 };

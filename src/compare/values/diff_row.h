@@ -30,7 +30,7 @@ enum Finding : uint16_t {
   kCosineDrops = 1 << 8,
   kChecksumDiffers = 1 << 9,
   kChecksumUnmatched = 1 << 10,
-  kNotCompared = 1 << 11,  // the text is in the row's TensorDiff
+  kNotCompared = 1 << 11,  // or in another order of dimensions: the text is in the row's TensorDiff
 };
 
 inline constexpr int kNoItem = -1;
@@ -69,9 +69,11 @@ class BigArray;
 /// tell what is valid.
 struct OpDiff {
   std::string_view op;
-  bool matched = false;  // the op has a partner (its rows may still have none)
-  bool skipped = false;  // no part of the comparison
-  bool cross = false;    // of two frameworks, whose functions take other arguments: only tensors are compared
+  bool matched = false;          // the op has a partner (its rows may still have none)
+  bool skipped = false;          // no part of the comparison
+  bool cross = false;            // of two frameworks, whose functions take other arguments: only tensors are compared
+  bool implementations = false;  // of two programs for one model in one framework
+  bool resplit = false;          // its ranks divide the model in another way: sums round otherwise everywhere
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
   ValidLengths valid;               // of the outputs of both sides, where an input says it
@@ -90,10 +92,13 @@ struct DiffOptions {
   CompareMode mode = CompareMode::kStatistics;
   Dialect dialect = kTableDialect;
   bool check_shape = true;  // false when the two sides are split differently (merged graphs)
+  bool layouts = false;     // of two layouts: sizes, groups and requires_grad of what was received are no values
+  bool resplit = false;     // of two layouts whose ranks divide the model otherwise: sums round in another order
   bool check_dtype = true;  // false when a mapping file names the pairs: any dtypes may stand against each other
   bool fused = false;  // training against inference: items of several ops are joined, shapes differ by dimensions of 1
   bool join_targets = false;              // of fused: those of the target (FSDP), not the golden ones (Megatron)
   bool cross = false;                     // of two frameworks: MindSpore does not record requires_grad
+  bool implementations = false;           // of two programs for one model: dimensions may have another order
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
   const Thresholds* thresholds = &DefaultThresholds();
   const BigArray<RulerContext>* contexts = nullptr;  // of each op of the target: rows are measured by the ruler

@@ -1,5 +1,8 @@
 #include "compare/values/item_view.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/text.h"
 #include "tensor/kernels/crc32.h"
 #include "tensor/kernels/stats.h"
@@ -21,6 +24,7 @@ struct Fields {
   const JsonValue* value = nullptr;
   const JsonValue* group_ranks = nullptr;
   const JsonValue* unwritten = nullptr;
+  const JsonValue* partly_unwritten = nullptr;
 };
 
 Fields FieldsOf(const JsonValue& leaf) {
@@ -58,6 +62,9 @@ Fields FieldsOf(const JsonValue& leaf) {
         break;
       case 'g':
         if (key == "group_ranks") f.group_ranks = v;
+        break;
+      case 'p':
+        if (key == "partly_unwritten") f.partly_unwritten = v;
         break;
       case 'u':
         if (key == "unwritten") f.unwritten = v;
@@ -182,12 +189,41 @@ std::string_view ItemView::GradText() const {
   return requires_grad == Grad::kNA ? kNotAvailableText : requires_grad == Grad::kTrue ? "True" : "False";
 }
 
+bool ItemView::IsProcessGroup() const {
+  const JsonValue* type = leaf ? leaf->Find("type") : nullptr;
+  return type && type->IsString() && type->Text() == "torch.ProcessGroup";
+}
+
+double ElementsOfShape(std::string_view shape) {
+  double out = 1, n = 0;
+  bool digits = false;
+  for (const char c : shape) {
+    if (c >= '0' && c <= '9') {
+      n = n * 10 + (c - '0');
+      digits = true;
+    } else if (digits) {
+      out *= n;
+      n = 0;
+      digits = false;
+    }
+  }
+  return out;
+}
+
+double Amplitude(const ItemView& item) {
+  double out = 0;
+  for (const Stat stat : {kMax, kMin}) {
+    if (item.stats[stat].IsNumber()) out = std::max(out, std::fabs(item.stats[stat].AsDouble()));
+  }
+  return out;
+}
+
 void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemView* out) {
   out->state = item.state;
   out->suffix.swap(item.suffix);
   out->name.assign(op_name);
   out->name += out->suffix;
-  out->tensor = out->unwritten = out->joined = false;
+  out->tensor = out->unwritten = out->partly_unwritten = out->other_part = out->joined = false;
   out->parts.clear();
   out->data_name = kNoDataName;
   const JsonValue* leaf = item.leaf;
@@ -202,7 +238,9 @@ void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemV
   if (!leaf || !leaf->IsObject()) return SetNull(out);
   const Fields f = FieldsOf(*leaf);
   out->leaf = leaf;
-  out->unwritten = f.unwritten && f.unwritten->IsBool() && f.unwritten->Bool();
+  const auto is_true = [](const JsonValue* v) { return v && v->IsBool() && v->Bool(); };
+  out->unwritten = is_true(f.unwritten);
+  out->partly_unwritten = is_true(f.partly_unwritten);
   const bool no_sum = !f.md5 || f.md5->IsNull() || (f.md5->IsString() && f.md5->empty());
   out->dumped_sum = no_sum ? nullptr : f.md5;
   if (f.data_name && !f.data_name->Text().empty()) {

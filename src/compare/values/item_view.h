@@ -53,6 +53,8 @@ struct ItemView {
   std::string p2p_peer = "None";        // and the rank it talks to
   bool joined = false;                  // stands for several items
   bool unwritten = false;               // memory that nobody had written when it was recorded
+  bool partly_unwritten = false;        // the same of a part of it
+  bool other_part = false;              // not the same part of the whole as its partner: they are not compared
   std::vector<std::string_view> parts;  // their files
   JoinAxis join = JoinAxis::kFirstOnly;
   const JsonValue* entry = nullptr;  // the leaf of the dump; null where there is none
@@ -62,10 +64,16 @@ struct ItemView {
   std::string checksum;                   // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
 
   std::string_view GradText() const;
+  bool IsProcessGroup() const;
   bool HasData() const { return data_name != kNoDataName; }
   bool HasDType() const { return !dtype.empty() && dtype != kNotAvailableText; }
   bool HasShape() const { return shape != kNotAvailableText; }
 };
+
+/// Elements of a shape as items have it: 6 of "[2, 3]".
+double ElementsOfShape(std::string_view shape);
+/// The largest magnitude of a tensor, by its Max and Min; 0 where they are no numbers.
+double Amplitude(const ItemView& item);
 
 /// Describes `item` of the op `op_name`; views point into the item's JSON. `mode` says which fields are needed.
 void DescribeItem(std::string_view op_name, Item&& item, CompareMode mode, ItemView* out);

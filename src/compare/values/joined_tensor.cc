@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/text.h"
 #include "tensor/files/tensor_file.h"
@@ -10,6 +11,7 @@ namespace msprobe {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{16} << 30;
+constexpr int64_t kMostGroups = 512;
 
 /// One part: its shape without dimensions of 1 and its elements in C order.
 struct Part {
@@ -73,7 +75,7 @@ StatusOr<Part> ReadPart(const TensorFolder& folder, std::string_view name, DType
 }  // namespace
 
 StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std::vector<std::string_view>& names,
-                                          JoinAxis axis, DType dtype) {
+                                          JoinAxis axis, DType dtype, int64_t groups) {
   std::vector<Part> parts;
   uint64_t total = 0;
   for (const std::string_view name : names) {
@@ -104,10 +106,19 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
   uint64_t rows = total > 0 ? 1 : 0;  // an empty tensor may have any number of empty rows
   for (size_t d = 0; d < along; ++d) rows *= static_cast<uint64_t>(first.shape[d]);
   out.bytes_.reserve(total);
+  int64_t common = 0;
+  for (const Part& part : parts) common = std::gcd(common, dims > 0 ? part.shape[along] : 1);
+  for (int64_t g = 1; g <= std::min(common, kMostGroups); ++g) {
+    if (common % g == 0) out.possible_groups_.push_back(g);
+  }
+  if (groups < 1 || (groups > 1 && (common == 0 || common % groups != 0)))
+    return BadInput("the parts do not form one tensor");
   for (uint64_t r = 0; r < rows; ++r) {
-    for (const Part& part : parts) {
-      const size_t row = part.bytes.size() / std::max<uint64_t>(rows, 1);
-      out.bytes_.append(part.bytes.data() + r * row, row);
+    for (int64_t g = 0; g < groups; ++g) {
+      for (const Part& part : parts) {
+        const size_t row = part.bytes.size() / std::max<uint64_t>(rows, 1), group = row / static_cast<size_t>(groups);
+        out.bytes_.append(part.bytes.data() + r * row + static_cast<size_t>(g) * group, group);
+      }
     }
   }
   out.tensor_.dtype = first.dtype;

@@ -120,6 +120,8 @@ void DiffItems(const DiffOptions& options, OpDiff* out) {
   const ValidLengths valid = std::exchange(out->valid, ValidLengths());  // of this op only
   out->thresholds = options.thresholds;
   out->cross = options.cross;
+  out->implementations = options.implementations;
+  out->resplit = options.resplit;
   out->ruler.clear();
   if (options.cross) {
     UseCommonNames(out->rows_used, &out->target);
@@ -140,7 +142,8 @@ void DiffItems(const DiffOptions& options, OpDiff* out) {
       row.golden = kNoItem;
     }
     const ItemView* golden = row.golden == kNoItem ? nullptr : &out->golden[static_cast<size_t>(row.golden)];
-    row.grad_consistent = GradConsistent(options, target, golden);
+    const bool apart = target.other_part || (golden && golden->other_part);
+    row.grad_consistent = apart || (golden && options.layouts) || GradConsistent(options, target, golden);
     if (options.tensors) options.tensors->Diff(target, golden, &out->tensors[i], valid);
     if (!golden || options.mode == CompareMode::kChecksum) continue;
     for (size_t k = 0; k < kStatCount; ++k) row.diff[k] = DiffStats(target.stats[k], golden->stats[k], options.dialect);

@@ -1,4 +1,3 @@
-#include "compare/values/rules.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +6,7 @@
 
 #include "base/text.h"
 #include "compare/values/dtype_match.h"
+#include "compare/values/not_read.h"
 #include "compare/values/other_shape.h"
 #include "compare/values/tensor_rules.h"
 #include "json/writer.h"
@@ -48,8 +48,15 @@ struct Rules {
     return g == kNoItem ? nullptr : &op.golden[static_cast<size_t>(g)];
   }
 
+  /// The two sides of the row are not the same part of a whole.
+  bool IsApart(size_t i) const {
+    const ItemView* b = Partner(i);
+    return op.target[i].other_part || (b && b->other_part);
+  }
+
   void CheckNanInf(size_t i, const ItemView* b) {
     const ItemView& a = op.target[i];
+    if (a.unwritten || a.partly_unwritten || IsNotRead(op.op, op.target, op.rows_used, i)) return;
     if (b ? b->stats[kMax].IsNanOrInf() || b->stats[kMin].IsNanOrInf() : options.dialect.judges_alone) return;
     if (a.stats[kMax].IsNanOrInf() || a.stats[kMin].IsNanOrInf()) Set(&op.rows[i], kNanInf, Verdict::kError);
   }
@@ -59,15 +66,15 @@ struct Rules {
 
   /// What an item is: its dtype, its shape, whether it wants a gradient; the value of what is not a tensor.
   void CheckFields(size_t i, const ItemView* b) {
-    if (!b && !options.dialect.judges_alone) return;
+    if (!b && (!options.dialect.judges_alone || options.layouts)) return;
     const ItemView& a = op.target[i];
     const ItemView& known = b ? *b : a;  // what is missing altogether is judged by what is there
     DiffRow* row = &op.rows[i];
     const auto has_grad = [](const ItemView& item) { return item.requires_grad != ItemView::Grad::kNA; };
-    if (!row->grad_consistent && !options.fused && Judged(has_grad(a), has_grad(known))) {
+    if (!row->grad_consistent && !options.fused && !options.implementations && Judged(has_grad(a), has_grad(known))) {
       Set(row, kRequiresGrad, Verdict::kError);
     }
-    if (b && scope == Scope::kAll && !IsOutput(i) && !options.cross) CheckScalar(a, *b, row);
+    if (b && scope == Scope::kAll && !IsOutput(i) && !options.cross && !IsOfLayout(a, *b)) CheckScalar(a, *b, row);
     // Projections that an engine fuses (qkv, gate_up) are put together from several tensors: their dtype is not judged.
     const bool fused = b && (Contains(b->name, "qkv") || Contains(b->name, "gate_up"));
     if (!fused && Judged(a.HasDType(), known.HasDType()) && (!b || !SameType(a, *b))) {
@@ -80,15 +87,25 @@ struct Rules {
     }
   }
 
+  static bool IsFloat(std::string_view dtype) { return dtype.find("loat") != std::string_view::npos; }
+
   /// Frameworks have integers of their own for indices; numbers that are no tensors are not compared between them.
   bool SameType(const ItemView& a, const ItemView& b) const {
     if (SameDType(a.dtype, b.dtype)) return true;
+    // A stage may have the number 1 where another one has a tensor of it: their values are judged.
+    const bool number = !a.tensor || !b.tensor;
+    if (options.layouts && number && a.stats[kMax].IsNumber() && b.stats[kMax].IsNumber()) return true;
     if (!options.cross) return false;
+    // Of two implementations one may keep angles or losses in float32, which the summary says once.
+    if (options.implementations && IsFloat(a.dtype) && IsFloat(b.dtype)) return true;
     return !a.tensor || !b.tensor || (IsInteger(ParseDType(a.dtype)) && IsInteger(ParseDType(b.dtype)));
   }
 
   bool ShapesDiffer(const ItemView& a, const ItemView& b, bool joined) const {
     if (a.shape == b.shape) return options.dialect.tells_kinds && a.tensor != b.tensor;
+    // The order of dimensions is no value: [s, b, h] and [b, s, h], heads in front of the sequence or behind it.
+    if (options.implementations && a.tensor && b.tensor && ElementsOfShape(a.shape) == ElementsOfShape(b.shape))
+      return false;
     if (options.cross) return a.tensor && b.tensor && OtherOfCross(a, b) == OtherShape::kNone;
     if (!options.fused) return true;
     if (options.join_targets && joined) return false;
@@ -120,6 +137,11 @@ struct Rules {
     return out;
   }
 
+  /// Sizes, places and groups are others where a model is split otherwise.
+  bool IsOfLayout(const ItemView& a, const ItemView& b) const {
+    return options.layouts && ((a.stats[kMax].IsInteger() && b.stats[kMax].IsInteger()) || a.IsProcessGroup());
+  }
+
   static void CheckScalar(const ItemView& a, const ItemView& b, DiffRow* row) {
     if (!Contains(a.dtype, "class") || !Contains(b.dtype, "class") || a.shape != "[]") return;
     if (!SameValue(a.stats[kMax], b.stats[kMax])) Set(row, kScalarParameter, Verdict::kError);
@@ -145,7 +167,8 @@ struct Rules {
     double worst = 0;
     for (size_t i = 0; i < op.rows_used; ++i) {
       const StatDiff& d = op.rows[i].diff[kNorm];
-      if (IsOutput(i) == outputs && d.rel_cell == StatDiff::Cell::kNumber) worst = std::max(worst, d.rel / 100);
+      if (IsOutput(i) == outputs && !IsApart(i) && d.rel_cell == StatDiff::Cell::kNumber)
+        worst = std::max(worst, d.rel / 100);
     }
     return worst;
   }
@@ -155,16 +178,24 @@ struct Rules {
     return d.rel_cell == StatDiff::Cell::kInf || d.rel_cell == StatDiff::Cell::kNegInf;
   }
 
+  double RoundingOf(const DiffRow& row) const {
+    const DType dtype = ParseDType(op.target[static_cast<size_t>(&row - op.rows.data())].dtype);
+    if (dtype == DType::kBFloat16) return options.thresholds->tolerance_bfloat16;
+    return dtype == DType::kFloat16 ? options.thresholds->tolerance_float16 : options.thresholds->tolerance_float32;
+  }
+
   void CheckGrowth() {
     const double in = WorstNorm(false), out = WorstNorm(true);
     DiffRow* first_output = nullptr;
     for (size_t i = 0; i < op.rows_used; ++i) {
-      if (!IsOutput(i)) continue;
+      if (!IsOutput(i) || IsApart(i)) continue;
       if (!first_output) first_output = &op.rows[i];
       if (in < options.thresholds->input_agrees && WrongNorm(op.rows[i].diff[kNorm]))
         Set(&op.rows[i], kOutputRelativeError, Verdict::kError);
     }
     const bool grows = in == 0 ? out > options.thresholds->growth_from_zero : out / in > options.thresholds->growth;
+    // Two implementations round differently everywhere.
+    if (options.implementations && first_output && out <= RoundingOf(*first_output)) return;
     if (first_output && grows) Set(first_output, kRelativeErrorGrows, Verdict::kWarning);
   }
 
@@ -177,6 +208,7 @@ struct Rules {
         CheckChecksum(i, b);
         continue;
       }
+      if (IsApart(i)) continue;
       CheckNanInf(i, b);
       CheckFields(i, b);
     }

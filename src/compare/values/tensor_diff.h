@@ -41,6 +41,7 @@ struct TensorDiff {
   std::vector<CustomCell> custom;  // of the user's own metrics
   std::string finding;             // the text of kNotCompared
   std::string custom_error;        // what the first of them that failed says
+  std::string order;               // in which the dimensions of one side were read; else empty
   std::string note;                // why there are no metrics, or what is special about them; else empty
   TensorMetrics metrics;           // of kCompared and kNanInf; of one and the same file only `identical` and `count`
   /// Size of the difference against that of the tensors: the larger of ||N-B|| / ||.|| and max|N-B| / max|.|. Infinity

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "compare/values/custom_metrics.h"
+#include "compare/values/dimension_order.h"
 #include "compare/values/joined_tensor.h"
 #include "compare/values/other_shape.h"
 #include "compare/values/postprocess.h"
@@ -74,6 +75,8 @@ uint64_t BytesOf(const FileTensor& tensor) {
   return count;
 }
 
+constexpr double kFits = 0.02;            // no other order need be tried
+constexpr double kClearlyGrouped = 0.5;   // of the error with fewer groups
 constexpr double kClearlyTheOther = 100;  // the two ways in which a square weight may lie
 
 void Transpose(FileTensor* tensor) {
@@ -247,7 +250,15 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, cons
   MSP_RETURN_IF_ERROR(Change(target, false, valid.target, &own_target, &a, out));
   MSP_RETURN_IF_ERROR(Change(golden, true, valid.golden, &own_golden, &b, out));
   FileTensor other;
-  if (cross_ && a->shape != b->shape) {
+  std::vector<OrderedPair> orders;
+  if (implementations_) {
+    orders = PossibleOrders(*a, *b);
+    if (const OrderedPair* best = BestOrder(orders)) {
+      a = &best->target;
+      b = &best->golden;
+      out->order = best->order;
+    }
+  } else if (cross_ && a->shape != b->shape) {
     if (const FileTensor* fitting = InShapeOf(*a, *b, MayBeTransposed(target), &other)) b = fitting;
   }
   if (a == read_target && b == read_golden && SameFile(target_path, golden_path)) {
@@ -256,7 +267,8 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, cons
     out->metrics = MeasurePair(target_file, *a, golden_file, *b);
   }
   // Of a square weight the shape does not say which way it lies.
-  if (cross_ && out->metrics.max_abs_err > 0 && a->shape == b->shape && IsSquare(*b) && MayBeTransposed(target)) {
+  if (cross_ && !implementations_ && out->metrics.max_abs_err > 0 && a->shape == b->shape && IsSquare(*b) &&
+      MayBeTransposed(target)) {
     other = *b;
     Transpose(&other);
     const TensorMetrics turned = MeasurePair(target_file, *a, golden_file, other);
@@ -270,14 +282,36 @@ Status TensorPairs::Measure(const ItemView& target, const ItemView& golden, cons
 }
 
 Status TensorPairs::MeasureJoined(const ItemView& target, const ItemView& golden, TensorDiff* out) const {
-  const auto open = [](const TensorFolder& folder, const ItemView& item) {
+  const auto open = [](const TensorFolder& folder, const ItemView& item, int64_t groups = 1) {
     const std::vector<std::string_view> names = item.parts.empty() ? std::vector{item.data_name} : item.parts;
-    return JoinedTensor::Open(folder, names, item.join, ParseDType(item.dtype.substr(0, item.dtype.find(';'))));
+    const DType dtype = ParseDType(item.dtype.substr(0, item.dtype.find(';')));
+    return JoinedTensor::Open(folder, names, item.join, dtype, item.parts.empty() ? 1 : groups);
   };
   MSP_ASSIGN_OR_RETURN(const JoinedTensor a, open(target_, target));
   MSP_ASSIGN_OR_RETURN(const JoinedTensor b, open(golden_, golden));
   MetricsOptions options;
   options.threads = BytesOf(a.tensor()) >= kSplitBytes;
+  if (implementations_) {
+    // One side may have the parts group by group: the number of groups is the one that fits.
+    const std::vector<int64_t>& groups = (target.parts.empty() ? b : a).possible_groups();
+    double least = 3;
+    for (const int64_t g : groups.empty() ? std::vector<int64_t>{1} : groups) {
+      MSP_ASSIGN_OR_RETURN(const JoinedTensor x, open(target_, target, g));
+      MSP_ASSIGN_OR_RETURN(const JoinedTensor y, open(golden_, golden, g));
+      const std::vector<OrderedPair> orders = PossibleOrders(x.tensor(), y.tensor());
+      const OrderedPair* best = BestOrder(orders);
+      if (best == nullptr) continue;
+      const double error = SampledError(*best);
+      if (error >= least * (g > 1 ? kClearlyGrouped : 1)) continue;
+      least = error;
+      out->metrics = MeasureTensors(best->target.view(), best->golden.view(), options);
+      out->order = best->order;
+      if (g > 1)
+        out->order += (out->order.empty() ? "" : ", ") + std::string("parts in ") + std::to_string(g) + " groups";
+      if (least < kFits) break;
+    }
+    if (least < 3) return OkStatus();
+  }
   FileTensor other;
   const FileTensor* fitting = &b.tensor();
   if (cross_ && a.tensor().shape != b.tensor().shape) {

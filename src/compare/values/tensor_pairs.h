@@ -31,7 +31,11 @@ class TensorPairs : public TensorSource {
   const TensorFolder& target() const { return target_; }
   const TensorFolder& golden() const { return golden_; }
   /// The runs are of two frameworks: tensors with the same elements in different shapes are compared by what they hold.
-  void CrossFrameworks() { cross_ = true; }
+  /// `implementations`: of two programs in one framework, whose dimensions may have another order.
+  void CrossFrameworks(bool implementations = false) {
+    cross_ = true;
+    implementations_ = implementations;
+  }
   /// Whether tensors are changed before they are compared.
   bool changes() const { return postprocess_ != nullptr; }
 
@@ -46,7 +50,7 @@ class TensorPairs : public TensorSource {
   TensorFolder target_, golden_;
   CustomMetrics* custom_;
   const Postprocess* postprocess_;
-  bool cross_ = false;
+  bool cross_ = false, implementations_ = false;
 };
 
 /// The cells of two tensors that belong to no dump.json.

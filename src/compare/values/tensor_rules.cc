@@ -36,6 +36,13 @@ void NoteNotCompared(const ItemView& item, TensorDiff* tensor, DiffRow* row) {
   Set(row, kNotCompared, verdict);
 }
 
+/// How the two tensors were read is said beside whatever was found.
+void NoteOrder(TensorDiff* tensor, DiffRow* row) {
+  if (tensor->order.empty()) return;
+  tensor->finding += (tensor->finding.empty() ? "note: " : "; ") + tensor->order + ".";
+  row->findings |= kNotCompared;
+}
+
 }  // namespace
 
 void ApplyTensorRules(bool inputs_count, OpDiff* op) {
@@ -55,6 +62,7 @@ void ApplyTensorRules(bool inputs_count, OpDiff* op) {
   }
   for (size_t i = 0; i < op->rows_used; ++i) {
     if (inputs_count || IsOutput(*op, i)) NoteNotCompared(op->target[i], &op->tensors[i], &op->rows[i]);
+    NoteOrder(&op->tensors[i], &op->rows[i]);
   }
 }
 

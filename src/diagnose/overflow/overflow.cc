@@ -68,8 +68,16 @@ StatusOr<OpenRank> Open(const RankDir& dir, bool parallel) {
   return rank;
 }
 
+/// What is said of a step beside its findings.
+struct StepNotes {
+  std::vector<std::string> warnings;
+  std::vector<RecordingGap> gaps;
+  uint64_t left_out = 0;
+  std::string first_left_out;
+};
+
 /// A rank that cannot be read is left out with a warning, as long as there is another one.
-StatusOr<Step> OpenStep(const StepDir& dir, std::vector<std::string>* warnings) {
+StatusOr<Step> OpenStep(const StepDir& dir, StepNotes* notes) {
   const size_t n = dir.ranks.size();
   std::vector<std::optional<StatusOr<OpenRank>>> opened(n);
   if (n >= static_cast<size_t>(ThreadCount())) {
@@ -88,12 +96,14 @@ StatusOr<Step> OpenStep(const StepDir& dir, std::vector<std::string>* warnings) 
     const Status& status = opened[i]->status();
     if (!status.ok()) {
       if (status.code() != Code::kBadInput || n == 1) return status;
-      warnings->push_back(dir.ranks[i].name + " is left out: " + status.message());
+      notes->warnings.push_back(dir.ranks[i].name + " is left out: " + status.message());
+      if (notes->left_out++ == 0) notes->first_left_out = notes->warnings.back();
       continue;
     }
     OpenRank& rank = **opened[i];
-    if (!rank.dump->truncated().empty()) warnings->push_back(rank.dump->truncated());
-    if (rank.dump->ops().empty()) warnings->push_back(rank.dump->path() + " holds no ops");
+    NoteGap(DumpSide::kOnly, *rank.dump, &notes->gaps);
+    if (!rank.dump->truncated().empty()) notes->warnings.push_back(rank.dump->truncated());
+    if (rank.dump->ops().empty()) notes->warnings.push_back(rank.dump->path() + " holds no ops");
     dumps.push_back({numbers[i], rank.dump.get()});
     step.files.emplace_back(numbers[i], rank.dump.get());
     step.ranks.push_back({rank.dump.get(), std::move(rank.scan)});
@@ -104,8 +114,8 @@ StatusOr<Step> OpenStep(const StepDir& dir, std::vector<std::string>* warnings) 
   return step;
 }
 
-StatusOr<Step> AnalyseStep(const StepDir& dir, std::vector<std::string>* warnings) {
-  MSP_ASSIGN_OR_RETURN(Step step, OpenStep(dir, warnings));
+StatusOr<Step> AnalyseStep(const StepDir& dir, StepNotes* notes) {
+  MSP_ASSIGN_OR_RETURN(Step step, OpenStep(dir, notes));
   step.sources = FollowOverflow(step.ranks, step.graph);
   step.first = FirstSources(step.sources, step.graph);
   return step;
@@ -229,6 +239,13 @@ std::optional<StepDir> StepBefore(const StepDir& step) {
   return before;
 }
 
+void AddNotes(StepNotes notes, OverflowReport* report) {
+  report->warnings.insert(report->warnings.end(), notes.warnings.begin(), notes.warnings.end());
+  report->gaps.insert(report->gaps.end(), notes.gaps.begin(), notes.gaps.end());
+  if (report->left_out == 0) report->first_left_out = std::move(notes.first_left_out);
+  report->left_out += notes.left_out;
+}
+
 }  // namespace
 
 StatusOr<OverflowReport> FindOverflow(const std::string& path) {
@@ -239,22 +256,25 @@ StatusOr<OverflowReport> FindOverflow(const std::string& path) {
   report.input = path;
   size_t absorbed_only = steps.size();  // the first step with something to name, although nothing of it lasts
   for (size_t i = 0; i < steps.size(); ++i) {
-    std::vector<std::string> warnings;
-    MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[i], &warnings));
+    StepNotes notes;
+    MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[i], &notes));
     ++report.steps;
     report.ranks = std::max(report.ranks, step.ranks.size());
-    report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
+    AddNotes(std::move(notes), &report);
     const bool lasts = !step.first.empty() && !step.sources[step.first[0]].absorbed();
     if (!step.first.empty()) absorbed_only = std::min(absorbed_only, i);
     const bool last = i + 1 == steps.size();
     if (!lasts && !(last && absorbed_only == steps.size()) && !(last && absorbed_only == i)) continue;
     report.step = step.name;
     MSP_RETURN_IF_ERROR(Describe(&step, before(i), &report));
+    for (size_t rest = i + 1; rest < steps.size(); ++rest) {
+      for (const RankDir& rank : steps[rest].ranks) NoteUnopenedGap(DumpSide::kOnly, rank.path, &report.gaps);
+    }
     return report;
   }
   if (absorbed_only == steps.size()) return report;
-  std::vector<std::string> warnings;
-  MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[absorbed_only], &warnings));
+  StepNotes known;
+  MSP_ASSIGN_OR_RETURN(Step step, AnalyseStep(steps[absorbed_only], &known));
   report.step = step.name;
   MSP_RETURN_IF_ERROR(Describe(&step, before(absorbed_only), &report));
   return report;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnose/overflow/overflow_finding.h"
+#include "dump/gaps.h"
 
 namespace msprobe {
 
@@ -18,6 +19,9 @@ struct OverflowReport {
   enum class Phase : uint8_t { kBefore, kDuring, kAfter } phase = Phase::kBefore;  // of communication
   std::string nodes;  // the text of the result file; "" when nothing was found
   std::vector<std::string> warnings;
+  std::vector<RecordingGap> gaps;  // of all recordings below the path
+  uint64_t left_out = 0;           // ranks that cannot be read
+  std::string first_left_out;
 };
 
 /// Looks through a dump.json, a rank, a step, or the steps of a dump up to the first that goes wrong. All ranks of a

@@ -15,7 +15,7 @@ constexpr size_t kMostNamed = 8;
 bool Counts(const OverflowSource& s) {
   switch (s.kind) {
     case Kind::kMask: return false;
-    case Kind::kUninitialised: return s.carriers > 0 && !s.absorbed();
+    case Kind::kUninitialised: return s.carriers > 0 && !s.absorbed() && !s.freed;
     case Kind::kInput: return s.kinds != kBadNegInf || !s.absorbed();
     default: return true;
   }

@@ -177,7 +177,16 @@ class Follower {
 
   int Unwritten(const Step& step, uint32_t index) {
     const BadItem& item = ItemsOf(step)[index];
-    return NewSource(Kind::kUninitialised, step, PlaceOf(step), item.kinds, item.index);
+    const int source = NewSource(Kind::kUninitialised, step, PlaceOf(step), item.kinds, item.index);
+    // A framework freed what was in it, as Megatron does with the outputs of its stages: only its gradient counts.
+    sources_[static_cast<size_t>(source)].freed = item.leaf_grad;
+    return source;
+  }
+
+  void CarryOn(int source, std::string_view op) {
+    OverflowSource& s = sources_[static_cast<size_t>(source)];
+    ++s.carriers;
+    if (IsModuleName(op) || ParseOpName(op).direction != OpDirection::kForward) s.freed = false;
   }
 
   /// So that others who read the same tensor find this source.
@@ -257,7 +266,7 @@ class Follower {
     // What a reduction leaves in the buffers of those it is not for is nobody's value.
     if (const CommCall* call = CallOf(step); call && !step.takes && !call->parts.empty() && !Takes(*call)) return;
     const int source = SourceOfOutput(step, kinds, first);
-    if (step.takes) ++sources_[static_cast<size_t>(source)].carriers;
+    if (step.takes) CarryOn(source, NameOf(step));
     for (uint32_t i = op.begin; i < op.end; ++i) {
       const BadItem& item = ItemsOf(step)[i];
       if (!IsOutput(item)) continue;
@@ -295,11 +304,11 @@ class Follower {
     RankState& state = state_[step.rank];
     const bool module = IsModuleName(name);
     if (const uint32_t earlier = Earlier(&state, item, !module); earlier != kNoItem) {
-      ++sources_[static_cast<size_t>(state.source[earlier])].carriers;
+      CarryOn(state.source[earlier], name);
       return state.source[earlier];
     }
     if (const int source = FromForward(&state, name); source != kNoSource) {
-      ++sources_[static_cast<size_t>(source)].carriers;
+      CarryOn(source, name);
       return source;
     }
     const bool gradient = item.state == ItemState::kParameterGrad;

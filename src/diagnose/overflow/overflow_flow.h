@@ -37,10 +37,12 @@ struct OverflowSource {
   uint32_t item = 0;            // of the reader's or the op's items (FlattenOp): the first that is bad
   int mask = -1;                // the source of -inf (kMask, or a mask from outside) that this one made NaN of
   bool constant = false;        // an argument of the op is NaN or infinite itself
-  bool leaf_grad = false;       // kInput: it wants a gradient, as parameters do
-  bool own = false;             // kOp: a function of plain tensors that are clean; no other rank has a part in it
-  std::string_view api;         // of an own one: "Torch.exp"; called again it is the same fault
-  bool weak = false;            // seen in gradients or from outside only: may have come through an unrecorded exchange
+  bool freed =
+      false;  // kUninitialised: it wants a gradient, and nothing but functions outside of modules carried it on
+  bool leaf_grad = false;  // kInput: it wants a gradient, as parameters do
+  bool own = false;        // kOp: a function of plain tensors that are clean; no other rank has a part in it
+  std::string_view api;    // of an own one: "Torch.exp"; called again it is the same fault
+  bool weak = false;       // seen in gradients or from outside only: may have come through an unrecorded exchange
 
   size_t carriers = 0, absorbers = 0;                                     // ops
   std::vector<OpPlace> absorbed_at;                                       // the first few

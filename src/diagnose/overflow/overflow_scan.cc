@@ -9,6 +9,8 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "ops/collective.h"
+#include "ops/first_argument.h"
+#include "ops/op_name.h"
 #include "ops/op_traits.h"
 
 namespace msprobe {
@@ -183,18 +185,20 @@ class BlockScanner {
     bad.op = static_cast<uint32_t>(index);
     bad.begin = static_cast<uint32_t>(out_->items.size());
     bool floats = false;
-    const bool moves_unwritten = MovesUnwritten(name);
+    const bool skips_first = SkipsFirst(name);
+    const bool moves_unwritten = MovesUnwritten(name, skips_first);
     for (uint32_t i = 0; i < items_.size(); ++i) {
       const Item& item = items_[i];
       if (!item.leaf->IsObject()) continue;
       if (!IsOutput(item)) bad.constants |= Constant(item);
+      if (skips_first && item.suffix == ".input.0") continue;
       const JsonValue* tensor = TensorOf(item.leaf);
       if (!tensor) continue;
       bad.plain = bad.plain && IsPlain(*tensor);
       if (IsOutput(item)) floats = floats || IsFloating(*tensor);
       if (!api.empty() && IsWritten(call, item)) continue;
       const uint8_t kinds = BadKindsOf(*tensor);
-      const bool unwritten = IsUnwritten(*tensor);
+      const bool unwritten = IsOutput(item) ? IsUnwritten(*tensor) : IsUnwrittenInput(*tensor);
       if (IsOutput(item) && (unwritten || moves_unwritten)) continue;
       if (kinds == 0 || out_->items.size() - bad.begin >= kMostItems) continue;
       BadItem found;
@@ -222,13 +226,31 @@ class BlockScanner {
     return mark && mark->Bool();
   }
 
+  /// An input of which a part at least is such memory.
+  static bool IsUnwrittenInput(const JsonValue& tensor) {
+    const JsonValue* mark = tensor.Find("partly_unwritten");
+    return (mark && mark->Bool()) || IsUnwritten(tensor);
+  }
+
+  /// Whether the op does not read the tensor that it is given first.
+  bool SkipsFirst(std::string_view name) const {
+    if (!EndsWith(name, ".forward")) return false;
+    const FirstArgument first = FirstArgumentOf(ApiOf(name));
+    if (first != FirstArgument::kReadUnlessNoBeta) return first == FirstArgument::kReplaced;
+    return std::any_of(items_.begin(), items_.end(), [](const Item& item) {
+      double beta = 1;
+      return item.suffix == ".input.beta" && item.leaf->IsObject() && NumberOf(*item.leaf, "value", &beta) && beta == 0;
+    });
+  }
+
   /// A view or copy of memory that nobody wrote.
-  bool MovesUnwritten(std::string_view name) const {
+  bool MovesUnwritten(std::string_view name, bool skips_first) const {
     bool any = false;
     for (const Item& item : items_) {
+      if (skips_first && item.suffix == ".input.0") continue;
       const JsonValue* tensor = IsOutput(item) ? nullptr : TensorOf(item.leaf);
       if (!tensor) continue;
-      if (!IsUnwritten(*tensor)) return false;
+      if (!IsUnwrittenInput(*tensor)) return false;
       any = true;
     }
     return any && ArithmeticOf(name) == Arithmetic::kCopy;

@@ -169,8 +169,9 @@ void FindingJson(JsonWriter* json, const OverflowFinding& f) {
 }  // namespace
 
 std::string OverflowText(const OverflowReport& report, const std::string& verdict, const std::string& file) {
-  // The first three lines are those that scripts around the older tool look for.
-  std::string out = "Start searching anomaly node before communication.\n";
+  // What was not seen stands first, before the lines that scripts around the older tool look for.
+  std::string out = report.gaps.empty() ? "" : verdict;
+  out += "Start searching anomaly node before communication.\n";
   const bool nothing = report.first.empty();
   if (nothing || report.phase != OverflowReport::Phase::kBefore)
     out += "Start searching anomaly node during communication.\n";
@@ -178,6 +179,7 @@ std::string OverflowText(const OverflowReport& report, const std::string& verdic
     out += "Start searching anomaly node after communication.\n";
   if (nothing) {
     Near(&out, report.near);
+    if (report.gaps.empty() && report.left_out > 0) out += verdict;
     out += fmt::format("{}, {} looked at: no op gives NaN or an infinity", Plural(report.steps, "step"),
                        Plural(report.ranks, "rank"));
     if (report.masks) out += fmt::format("; {} of -inf are masks", Plural(report.masks, "source"));
@@ -189,7 +191,7 @@ std::string OverflowText(const OverflowReport& report, const std::string& verdic
       out += fmt::format("; the {} before are clean", Plural(report.steps - 1, "step"));
     out += "\n";
   }
-  out += verdict;
+  if (report.gaps.empty()) out += verdict;
   for (const OverflowFinding& f : report.first) FindingText(&out, f);
   for (const OverflowFinding& f : report.absorbed) FindingText(&out, f);
   return out + "The analyze result is saved in: " + OneLine(file) + "\n";

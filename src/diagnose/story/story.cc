@@ -33,11 +33,17 @@ StoryOrigin OriginOf(const Origin& o, int step) {
     const auto own = std::find(out.ranks.begin(), out.ranks.end(), o.rank);
     if (own != out.ranks.end()) std::rotate(out.ranks.begin(), own, own + 1);
   }
+  if (!d.ranks.empty()) out.ranks = d.ranks;
   out.op = d.name;
   if (const std::string& name = !d.inside.empty() ? d.inside : d.module; !name.empty()) {
     SetModule(name, &out);
   } else if (IsModuleName(d.name)) {
     SetModule(d.name, &out);
+  }
+  for (const std::string& name : d.fused) {
+    StoryOrigin other;
+    SetModule(name, &other);
+    out.fused.push_back(std::move(other.module));
   }
   out.frame = d.frame;
   out.function = d.function;
@@ -192,6 +198,10 @@ std::string_view CauseName(Cause cause) {
   return "";
 }
 
+void Story::Weigh() {
+  if (!whole() && outcome != Outcome::kOrigin) outcome = Outcome::kUnknown;
+}
+
 Story StoryOf(const Divergence& d, const RulerCounts& ops, uint64_t target_only, uint64_t golden_only) {
   Story out;
   out.ops = ops;
@@ -206,7 +216,13 @@ Story StoryOf(const Divergence& d, const RulerCounts& ops, uint64_t target_only,
   }
   out.outcome = Story::Outcome::kOrigin;
   out.origins.push_back(OriginOf(d.creator, d.step));
-  for (const Origin& o : d.others) out.origins.push_back(OriginOf(o, d.step));
+  for (const Origin& o : d.others) {
+    StoryOrigin other = OriginOf(o, d.step);
+    const bool told = other.cause == Cause::kWeight && std::ranges::any_of(out.origins, [&](const StoryOrigin& known) {
+                        return known.cause == Cause::kWeight && SamePlace(known, other);
+                      });
+    if (!told) out.origins.push_back(std::move(other));
+  }
   for (const Handover& h : d.handovers) out.reached.push_back({h.rank, h.from, h.op});
   AddInherited(d, &out);
   return out;
@@ -224,6 +240,10 @@ Story StoryOf(const OverflowReport& report) {
     AddReached(report.first.front(), &out);
     out.inherited = report.first.front().carriers;
   }
+  out.gaps = report.gaps;
+  out.not_compared = report.left_out;
+  out.first_not_compared = report.first_left_out;
+  out.Weigh();
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "compare/round_off/ruler.h"
 #include "diagnose/anatomy/anatomy.h"
 #include "diagnose/overflow/bad_since.h"
+#include "dump/gaps.h"
 
 namespace msprobe {
 
@@ -47,21 +48,22 @@ Cause CauseOf(const FirstDifference& difference);
 /// Where something begins.
 struct StoryOrigin {
   Cause cause = Cause::kOp;
-  bool overflow = false;        // NaN or infinities of the target, without regard to the golden run
-  int step = -1;                // -1: not known
-  std::vector<int> ranks;       // the first one is where to look; empty: not known
-  std::string op;               // of the target; of kMissingOp of the golden run
-  std::string module;           // "layers.1.mlp.linear_fc1"; "" if not known
-  std::string module_class;     // "Linear"; "" if not known
-  std::string frame, function;  // "model.py:93", the user's innermost line; "" if not known
-  std::string item;             // "input.1"; "" for none
-  bool recomputed = false;      // in a part of the forward pass that runs once more for the backward pass
-  bool hidden = false;          // kInput, kCode: infinities that statistics do not show the places of
-  std::string owner;            // the parameter that an op of the optimizer changes; "" if not known
-  std::string parameter;        // kWeight: "weight"; "" if not known
-  std::string what;             // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
-  std::string target, golden;   // what it is on both sides
-  double percent = -1;          // relative to the golden run; -1: it has no size
+  bool overflow = false;           // NaN or infinities of the target, without regard to the golden run
+  int step = -1;                   // -1: not known
+  std::vector<int> ranks;          // the first one is where to look; empty: not known
+  std::string op;                  // of the target; of kMissingOp of the golden run
+  std::string module;              // "layers.1.mlp.linear_fc1"; "" if not known
+  std::string module_class;        // "Linear"; "" if not known
+  std::vector<std::string> fused;  // modules that the golden run computes as one with it: one of them is meant
+  std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
+  std::string item;                // "input.1"; "" for none
+  bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
+  bool hidden = false;             // kInput, kCode: infinities that statistics do not show the places of
+  std::string owner;               // the parameter that an op of the optimizer changes; "" if not known
+  std::string parameter;           // kWeight: "weight"; "" if not known
+  std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
+  std::string target, golden;      // what it is on both sides
+  double percent = -1;             // relative to the golden run; -1: it has no size
   RulerVerdict verdict = RulerVerdict::kNone;
   double units = 0;                // in units of what rounding explains; may be infinite
   std::string inputs;              // "are equal", "agree to 3.1e-07"; "" if not known
@@ -80,7 +82,7 @@ struct StoryReach {
 
 struct Story {
   enum class Outcome : uint8_t {
-    kUnknown,   // nothing could be compared
+    kUnknown,   // nothing could be compared, or nothing is wrong in what was seen, which was not all
     kEqual,     // everything that was compared is bit-equal; of one run: all values are finite
     kRoundOff,  // differences that rounding explains
     kOrigin,    // something is wrong
@@ -98,7 +100,17 @@ struct Story {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;
   std::string first_unrecorded;
-  size_t steps = 0, ranks = 0;  // looked at, of one run by itself
+  size_t steps = 0, ranks = 0;     // looked at, of one run by itself
+  std::vector<RecordingGap> gaps;  // recordings that are not whole
+  uint64_t unseen = 0;             // ops of the other side that they may have had: no difference
+  uint64_t unread = 0;             // rows whose tensors are missing, cut or not readable
+  std::string first_unread;        // what is wrong with the first
+  uint64_t not_compared = 0;       // pairs of files that could not be read or compared
+  std::string first_not_compared;  // the first of them
+  /// All that was given could be seen.
+  bool whole() const { return gaps.empty() && unread == 0 && not_compared == 0; }
+  /// What is equal as far as it was seen is not known to be equal.
+  void Weigh();
 };
 
 /// The answer of a comparison; `ops` of all its pairs.

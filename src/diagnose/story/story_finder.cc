@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
 #include "ops/op_name.h"
 
@@ -15,18 +16,42 @@ StatusOr<std::string> ItemText(const std::string& path, const std::string& op, c
   MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(path));
   const auto at = dump.FindOp(op);
   if (!at) return std::string();
-  JsonDoc doc;
-  MSP_RETURN_IF_ERROR(dump.ParseOp(*at, &doc));
-  std::vector<Item> scratch;
-  std::vector<ItemView> items;
-  size_t count = 0;
-  DescribeOp(op, doc, CompareMode::kStatistics, &scratch, &items, &count);
+  ItemViews read(dump, CompareMode::kStatistics);
+  MSP_RETURN_IF_ERROR(read.Read(*at));
   std::string out;
-  for (size_t i = 0; i < count; ++i) {
-    if (items[i].suffix != item) continue;
-    for (const StatValue& stat : items[i].stats) stat.AppendText(&(out += ' '));
+  for (const ItemView& one : read.items()) {
+    if (one.suffix != item) continue;
+    for (const StatValue& stat : one.stats) stat.AppendText(&(out += ' '));
   }
   return out;
+}
+
+/// The largest gradient of the parameter against that of all, in the step that changed it; negative where there is
+/// none.
+StatusOr<double> ShareOfGradient(const FirstDifference& d, const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(path));
+  ItemViews read(dump, CompareMode::kStatistics);
+  double own = -1, largest = 0;
+  for (size_t i = 0; i < dump.ops().size(); ++i) {
+    const std::string_view name = dump.ops().NameAt(i);
+    if (ParseOpName(name).direction != OpDirection::kParameterGrad) continue;
+    MSP_RETURN_IF_ERROR(read.Read(i));
+    const bool of_module = ModulePath(name) == ModulePath(d.golden_name);
+    for (const ItemView& item : read.items()) {
+      largest = std::max(largest, Amplitude(item));
+      if (of_module && item.suffix == "." + d.parameter) own = std::max(own, Amplitude(item));
+    }
+  }
+  return own < 0 || largest == 0 ? -1 : own / largest;
+}
+
+/// Whether so much cannot be a step of full size that the optimizer made of rounding: of a weight whose gradient is
+/// none. A bias may have one that is zero in a part of it (that of the keys among queries, keys and values).
+StatusOr<bool> IsTooLarge(const FirstDifference& d, const FilePair& before) {
+  constexpr double kFewElements = 5, kRoundedZero = 1e-3;
+  if (d.parameter.empty() || d.parameter.ends_with("bias") || d.difference.percent < kFewElements) return false;
+  MSP_ASSIGN_OR_RETURN(const double share, ShareOfGradient(d, before.golden));
+  return share > kRoundedZero;
 }
 
 /// Ops that one run has more, and nothing behind them is recorded.
@@ -60,6 +85,10 @@ Status StoryFinder::Add(RankFindings rank) {
   ops_.rewritten += n.rewritten;
   target_only_ += rank.target_only;
   golden_only_ += rank.golden_only;
+  gaps_.insert(gaps_.end(), rank.gaps.begin(), rank.gaps.end());
+  unseen_ += rank.unseen;
+  if (unread_ == 0) first_unread_ = rank.first_unread;
+  unread_ += rank.unread;
   const Differences& found = rank.differences;
   if (target_modules_.empty()) target_modules_ = found.target_modules;
   if (golden_modules_.empty()) golden_modules_ = found.golden_modules;
@@ -82,6 +111,11 @@ Story StoryFinder::Tell() const {
   out.golden_modules = paths(golden_modules_);
   out.unrecorded = unrecorded_;
   out.first_unrecorded = ModulePath(first_unrecorded_);
+  out.gaps = gaps_;
+  out.unseen = unseen_;
+  out.unread = unread_;
+  out.first_unread = first_unread_;
+  out.Weigh();
   return out;
 }
 
@@ -152,6 +186,8 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   if (before == step_before_.end()) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(source, rank->files, *before));
   if (stale) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const bool too_large, IsTooLarge(source, *before));
+  if (too_large) return OkStatus();
   source.kind = Kind::kGrows;
   source.verdict = RulerVerdict::kInherited;
   if (source.parameter.empty()) source.parameter = source.item.substr(1);

@@ -37,6 +37,9 @@ class StoryFinder {
   std::string harmless_end_;  // the first of such ops that made no difference
   RulerCounts ops_;
   uint64_t target_only_ = 0, golden_only_ = 0;
+  std::vector<RecordingGap> gaps_;
+  uint64_t unseen_ = 0, unread_ = 0;
+  std::string first_unread_;
   std::vector<std::string> target_modules_, golden_modules_;  // of the first rank that has such
   uint64_t unrecorded_ = 0;                                   // of one rank and step
   std::string first_unrecorded_;

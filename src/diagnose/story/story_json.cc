@@ -31,6 +31,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     json->Member("ranks", o.ranks);
     json->Member("op", o.op);
     TextOrNull(json, "module", o.module);
+    if (!o.fused.empty()) json->Member("fused_with", o.fused);
     TextOrNull(json, "source", o.frame);
     TextOrNull(json, "function", o.function);
     TextOrNull(json, "item", o.item);
@@ -61,6 +62,13 @@ std::string StoryJson(const Story& story) {
     json.Member("version", 1);
     json.Member("outcome", OutcomeName(story.outcome));
     json.Member("compared", story.compared);
+    json.Member("whole", story.whole());
+    json.Key("not_whole"), WriteGaps(&json, story.gaps);
+    json.Member("ops_not_seen", story.unseen);
+    json.Member("rows_without_tensor", story.unread);
+    TextOrNull(&json, "first_without_tensor", story.first_unread);
+    json.Member("not_compared", story.not_compared);
+    TextOrNull(&json, "first_not_compared", story.first_not_compared);
     json.ArrayMember("origins", story.origins, [&](const StoryOrigin& o) { WriteOrigin(&json, o); });
     json.ArrayMember("reached", story.reached, [&](const StoryReach& r) {
       json.Object([&] {

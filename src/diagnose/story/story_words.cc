@@ -7,6 +7,7 @@
 
 #include "base/six_digits.h"
 #include "base/text.h"
+#include "compare/values/item_view.h"
 #include "diagnose/story/story.h"
 #include "ops/op_name.h"
 
@@ -58,9 +59,9 @@ constexpr CauseWords WordsOf(Cause cause) {
       return {{"the golden run has no such op", "标杆侧没有该算子"},
               {"compare the code of both runs at this place", "比对两次运行在此处的代码"}};
     case Cause::kShape:
-      return {{"the runs are split differently", "两次运行的切分方式不同"},
-              {"merge the ranks first (--rank_size), or dump both with one layout",
-               "先合并各 rank（--rank_size），或以相同的并行切分采集"}};
+      return {{"the runs are split or sized differently", "两次运行的切分或大小不同"},
+              {"compare the configurations; merge the ranks of two layouts first (--rank_size)",
+               "比对两次运行的配置；若并行切分不同，先合并各 rank（--rank_size）"}};
     case Cause::kDType:
       return {{"only the dtype differs", "仅 dtype 不同"},
               {"compare the precision settings of both runs", "比对两次运行的精度设置"}};
@@ -175,6 +176,12 @@ std::string Hidden(const Words& say, const StoryOrigin& o) {
 /// Of parameters: what autograd adds up for them is no op.
 bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
 
+/// Whether one shape of "[2, 3]" is a whole part of the other, as that of one rank is.
+bool IsSplit(const StoryOrigin& o) {
+  const auto [less, more] = std::minmax({ElementsOfShape(o.target), ElementsOfShape(o.golden)});
+  return less > 0 && std::fmod(more, less) == 0;
+}
+
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) return Overflowed(say, o);
@@ -210,8 +217,11 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
     case Cause::kMissingOp: return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
     case Cause::kExtraOp: return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
     case Cause::kShape:
-      return say({"{} has shape {}, in the golden run {}: the runs are split differently",
-                  "{} 的 shape 为 {}，标杆为 {}：两次运行的切分方式不同"},
+      if (!IsSplit(o))
+        return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, o.item, o.target,
+                   o.golden);
+      return say({"{} has shape {}, in the golden run {}: the runs are split or sized differently",
+                  "{} 的 shape 为 {}，标杆为 {}：两次运行的切分或大小不同"},
                  o.item, o.target, o.golden);
     case Cause::kDType:
       return say({"{} is {}, in the golden run {}", "{} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
@@ -235,6 +245,8 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
+  if (o.cause == Cause::kShape && !IsSplit(o))
+    return say({"compare what it is made of in both runs", "比对两次运行中它由什么组成"});
   return say(WordsOf(o.cause).next);
 }
 
@@ -242,6 +254,9 @@ std::string PlaceLine(const Words& say, const StoryOrigin& o) {
   std::string out = o.op;
   if (!o.frame.empty()) out = say({"{} at {}", "{}，位于 {}"}, out, o.frame);
   if (!o.frame.empty() && !o.function.empty()) out = say({"{} in {}", "{}（{}）"}, out, o.function);
+  if (!o.fused.empty()) {
+    out += say({"; or {}: the golden run computes them as one", "；或 {}：标杆侧将其合并计算"}, say.Join(o.fused));
+  }
   return out;
 }
 
@@ -339,7 +354,49 @@ std::string UnrecordedLine(const Words& say, const Story& story) {
              story.first_unrecorded, story.unrecorded);
 }
 
+/// What was not there to be seen, as a sentence; "" when all was.
+std::string UnseenText(const Words& say, const Story& s, Language language) {
+  std::string out = GapText(s.gaps, language);
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : std::string(say.stop())) + text; };
+  if (s.unread > 0) {
+    add(say({s.unread == 1 ? "{} row had no tensor: its file is missing, cut or not readable"
+                           : "{} rows had no tensor: their files are missing, cut or not readable",
+             "{} 行没有 tensor：文件缺失、被截断或无法读取"},
+            s.unread));
+  }
+  if (s.not_compared > 0) {
+    add(say({s.compared ? "{} pairs of files could not be compared, the first: {}"
+                        : "{} ranks could not be read, the first: {}",
+             s.compared ? "{} 对文件无法比对，首个：{}" : "{} 个 rank 无法读取，首个：{}"},
+            s.not_compared, s.first_not_compared));
+  }
+  return out;
+}
+
+/// Nothing is wrong in what was seen, which was not all.
+std::string PartlyClean(const Words& say, const Story& s) {
+  if (!s.compared && s.steps == 0) return {};  // nobody looked
+  if (!s.compared) {
+    return say({"No NaN or infinity begins in what was seen of {} ranks of {} steps",
+                "在已看到的部分（{} 个 rank、{} 个 step）中未发现 NaN 或无穷大的源头"},
+               s.ranks, s.steps);
+  }
+  const uint64_t agree = s.ops.bit_equal + s.ops.round_off + s.ops.rewritten;
+  if (agree == 0 && s.unread > 0) {
+    return say({"No tensor could be compared; what their statistics show agrees",
+                "没有可比对的 tensor；其统计值所显示的内容一致"});
+  }
+  if (agree == 0) return say({"Nothing could be compared", "没有可比对的内容"});
+  if (s.ops.round_off + s.ops.rewritten == 0) {
+    return say({"What was seen agrees: {} ops are bit-equal", "已看到的部分一致：{} 个算子逐位相同"}, agree);
+  }
+  return say({"What was seen agrees up to rounding: {} ops are bit-equal, {} within round-off",
+              "已看到的部分差异均在舍入误差内：{} 个算子逐位相同，{} 个在舍入误差内"},
+             s.ops.bit_equal, s.ops.round_off + s.ops.rewritten);
+}
+
 std::string CleanHeadline(const Words& say, const Story& s) {
+  if (!s.compared && !s.whole()) return PartlyClean(say, s);
   if (!s.compared) {
     return say({"No NaN or infinity begins here: {} ranks of {} steps were looked at",
                 "未发现 NaN 或无穷大的源头：共检查 {} 个 rank、{} 个 step"},
@@ -348,7 +405,9 @@ std::string CleanHeadline(const Words& say, const Story& s) {
   const uint64_t compared =
       s.ops.bit_equal + s.ops.round_off + s.ops.rewritten + s.ops.inherited + s.ops.suspicious + s.ops.bug;
   std::string out;
-  if (s.outcome == Story::Outcome::kEqual) {
+  if (!s.whole() && s.ops.inherited + s.ops.suspicious + s.ops.bug == 0) {
+    out = PartlyClean(say, s);
+  } else if (s.outcome == Story::Outcome::kEqual) {
     out = say({"No difference: all {} compared ops are bit-equal", "无差异：比对的 {} 个算子全部逐位相同"}, compared);
   } else if (s.outcome == Story::Outcome::kRoundOff) {
     out = say({"No difference beyond rounding: {} ops are bit-equal, {} within round-off",
@@ -357,8 +416,9 @@ std::string CleanHeadline(const Words& say, const Story& s) {
     if (s.ops.rewritten > 0)
       out += say({", {} computed another way with the same result", "，{} 个计算方式不同而结果相同"}, s.ops.rewritten);
   } else if (compared == 0) {
-    out = say({"Unknown: no op has a partner with values to compare; -fm matches by order",
-               "无法判断：没有可比对的算子；可用 -fm 按顺序匹配"});
+    out = say(
+        {"Unknown: no op has a partner with values to compare; -lm maps modules of other names, -fm matches by order",
+         "无法判断：没有可比对的算子；名称不同的模块可用 -lm 映射，也可用 -fm 按顺序匹配"});
   } else {
     out = say({"Origin unknown: {} suspicious ops, {} beyond what rounding can give, and none of them begins it",
                "源头未知：可疑算子 {} 个，超出舍入误差的算子 {} 个，均非起点"},
@@ -369,6 +429,7 @@ std::string CleanHeadline(const Words& say, const Story& s) {
         say({"; {} ops only in the target, {} only in the golden run", "；仅调试侧有 {} 个算子，仅标杆侧有 {} 个算子"},
             s.target_only, s.golden_only);
   }
+  if (s.unseen > 0) out += say({"; {} ops were not seen", "；{} 个算子未看到"}, s.unseen);
   return out;
 }
 
@@ -378,9 +439,14 @@ std::string CauseText(Cause cause, Language language) { return Words(language)(W
 
 std::string StoryHeadline(const Story& story, Language language) {
   const Words say(language);
-  if (story.origins.empty()) return CleanHeadline(say, story);
-  const StoryOrigin& o = story.origins.front();
-  return OneLine(say({"Origin: {}: {}", "误差源头：{}：{}"}, Where(say, o), WhatHappened(say, o)));
+  std::string unseen = UnseenText(say, story, language);
+  std::string answer = CleanHeadline(say, story);
+  if (!story.origins.empty()) {
+    const StoryOrigin& o = story.origins.front();
+    answer = say({"Origin: {}: {}", "误差源头：{}：{}"}, Where(say, o), WhatHappened(say, o));
+  }
+  if (!unseen.empty() && !answer.empty()) unseen += say({". ", "。"});
+  return OneLine(unseen + answer);
 }
 
 std::vector<std::string> StoryLines(const Story& story, Language language) {

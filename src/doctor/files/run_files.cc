@@ -238,7 +238,7 @@ StatusOr<RunFiles> FindRunFiles(const std::vector<std::string>& paths) {
   out.given = paths;
   RunFileFinder finder(&out);
   for (const std::string& path : paths) {
-    if (!PathExists(path)) return BadInput(path + " does not exist: check the path");
+    if (!PathExists(path)) return Missing(path, "check the path");
     finder.SetGiven(path);
     finder.Look(path, 0);
   }

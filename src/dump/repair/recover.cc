@@ -10,9 +10,9 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/temp_names.h"
 #include "base/text.h"
 #include "dump/reader.h"
-#include "dump/temp_names.h"
 #include "json/writer.h"
 
 namespace msprobe {

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "base/name_hash.h"
+#include "base/temp_names.h"
 #include "base/text.h"
-#include "dump/temp_names.h"
 #include "json/members.h"
 #include "tensor/files/pt_reader.h"
 #include "tensor/kernels/dtype.h"

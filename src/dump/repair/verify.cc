@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/name_hash.h"
+#include "base/temp_names.h"
 #include "base/text.h"
 #include "dump/flatten.h"
 #include "dump/reader.h"
@@ -16,7 +17,6 @@
 #include "dump/repair/tally.h"
 #include "dump/repair/tensor_check.h"
 #include "dump/step_summary.h"
-#include "dump/temp_names.h"
 #include "json/members.h"
 #include "json/parser.h"
 

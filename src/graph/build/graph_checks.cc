@@ -29,11 +29,14 @@ StatusOr<CompareMode> ModeOf(const DumpFile& dump, const DumpFile& other) {
   return here || other_sums == Checksums::kPresent ? CompareMode::kChecksum : CompareMode::kStatistics;
 }
 
-StatusOr<bool> AreCross(const DumpFile& a, const DumpFile& b, TensorPairs* tensors) {
+StatusOr<Kinship> KinshipOf(const DumpFile& a, const DumpFile& b, bool mapped, TensorPairs* tensors) {
   MSP_ASSIGN_OR_RETURN(const Framework target, FrameworkOf(a));
   MSP_ASSIGN_OR_RETURN(const Framework golden, FrameworkOf(b));
-  if (tensors && target != golden) tensors->CrossFrameworks();
-  return target != golden;
+  Kinship out;
+  out.implementations = AreImplementations(a, b, mapped);
+  out.cross = target != golden || out.implementations;
+  if (tensors && out.cross) tensors->CrossFrameworks(out.implementations);
+  return out;
 }
 
 Status CheckMergeOptions(const GraphSettings& settings) {

@@ -11,7 +11,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
                                                GraphLinks* links, std::shared_ptr<const WholeDumps>* whole) {
   std::vector<std::string> warnings;
   const Mapping& mapping = *how.mapping;
-  if (how.merged && how.cross) {
+  if (how.merged && how.kin.cross) {
     MSP_ASSIGN_OR_RETURN(*whole, WriteWholeDumps(*target, *golden, how.output));
     MSP_ASSIGN_OR_RETURN(warnings, MatchWhole(mapping, **whole, target, golden, links));
     if (how.fuzzy) MatchCallsInside(&target->graph, &golden->graph);
@@ -26,7 +26,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
     }
     return warnings;
   }
-  if (!mapping.layer && !how.cross) {
+  if (!mapping.layer && !how.kin.cross) {
     if (how.fuzzy) {
       MatchFuzzy(&target->graph, &golden->graph);
     } else {
@@ -37,7 +37,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchDumps(target->files.dump, golden->files.dump, mapping));
   warnings = std::move(plan.warnings);
   MatchByPlan(plan, &target->graph, &golden->graph);
-  if (how.cross) *links = std::move(plan.links);
+  if (how.kin.cross) *links = std::move(plan.links);
   if (how.fuzzy) MatchCallsInside(&target->graph, &golden->graph);
   return warnings;
 }

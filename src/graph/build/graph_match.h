@@ -7,6 +7,7 @@
 
 #include "graph/build/graph_links.h"
 #include "graph/tree/builder.h"
+#include "match/implementations.h"
 #include "match/mapping.h"
 
 namespace msprobe {
@@ -14,7 +15,7 @@ namespace msprobe {
 struct GraphMatching {
   const Mapping* mapping = nullptr;
   bool fuzzy = false, merged = false;
-  bool cross = false;  // the two runs are of different frameworks: names alone say little
+  Kinship kin;
   std::string output;  // where files may be written meanwhile
 };
 

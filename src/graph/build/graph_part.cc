@@ -115,6 +115,18 @@ void Walk(Codec& c, NodeCall& call) {
   });
 }
 
+void Walk(Codec& c, RecordingGap& gap) {
+  c.Kind(gap.side, DumpSide::kB);
+  c.Number(gap.step);
+  c.Number(gap.rank);
+  c.Text(gap.path);
+  Wholeness& what = gap.what;
+  c.Kind(what.state, Wholeness::State::kUnknown);
+  for (uint64_t* count : {&what.ops, &what.ops_lost, &what.tensors_lost}) c.Number(*count);
+  c.Number(what.ops_end);
+  c.Text(what.why);
+}
+
 void Walk(Codec& c, GraphSummary& s) {
   c.Text(s.task);
   c.Number(s.graphs);
@@ -141,6 +153,9 @@ void Walk(Codec& c, GraphSummary& s) {
     if (why.empty()) return c.Fail();
     d.why = BadInput(std::move(why));
   });
+  c.List(s.gaps, [&](RecordingGap& gap) { Walk(c, gap); });
+  c.Number(s.unread);
+  c.Text(s.first_unread);
   c.List(s.findings, [&](GraphFinding& f) {
     c.Kind(f.kind, FindingKind::kSuspectRank);
     c.Text(f.source);
@@ -164,6 +179,7 @@ void Walk(Codec& c, FirstDifference& d) {
     c.Text(*text);
   }
   for (bool* flag : {&d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
+  c.List(d.ranks, [&](int& rank) { c.Number(rank); });
   for (double* number : {&d.difference.percent, &d.input_error, &d.output_error, &d.units}) c.Real(*number);
 }
 
@@ -224,7 +240,7 @@ void Walk(Codec& c, RankFindings& found) {
   c.Number(found.differences.rounds_parameters);
   RulerCounts& n = found.differences.ruler;
   for (uint64_t* count : {&n.none, &n.bit_equal, &n.round_off, &n.inherited, &n.suspicious, &n.bug, &n.rewritten,
-                          &found.target_only, &found.golden_only}) {
+                          &found.target_only, &found.golden_only, &found.unseen}) {
     c.Number(*count);
   }
   Walk(c, found.calls);
@@ -346,6 +362,9 @@ void AddSummary(GraphSummary more, GraphSummary* sum) {
     sum->first_error_suspects = std::move(more.first_error_suspects);
   }
   std::move(more.damaged.begin(), more.damaged.end(), std::back_inserter(sum->damaged));
+  std::move(more.gaps.begin(), more.gaps.end(), std::back_inserter(sum->gaps));
+  if (sum->unread == 0) sum->first_unread = std::move(more.first_unread);
+  sum->unread += more.unread;
   std::move(more.findings.begin(), more.findings.end(), std::back_inserter(sum->findings));
 }
 

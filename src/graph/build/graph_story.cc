@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "diagnose/overflow/overflow.h"
+#include "graph/build/cut_files.h"
 
 namespace msprobe {
 namespace {
@@ -53,7 +54,9 @@ Status FinishStory(StoryFinder* finder, bool values, const std::optional<Overflo
   if (const Divergence& d = finder->divergence(); d.found) {
     summary->first_difference = {std::max(d.step, 0), std::max(d.creator.rank, 0), d.creator.difference};
   }
-  return overflow ? AddSearch(*overflow, &summary->story) : OkStatus();
+  if (overflow) MSP_RETURN_IF_ERROR(AddSearch(*overflow, &summary->story));
+  AddGaps(summary);
+  return OkStatus();
 }
 
 }  // namespace msprobe

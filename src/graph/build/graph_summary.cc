@@ -18,9 +18,11 @@ std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_
   if (compare) out += fmt::format(", {} golden", s.golden_nodes);
   out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
   if (compare) {
-    out += fmt::format(
-        "old rule: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
-        s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.golden_unmatched);
+    out +=
+        fmt::format("old rule: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched",
+                    s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.golden_unmatched);
+    if (s.story && s.story->unseen > 0) out += fmt::format(", ops that were not seen among them: {}", s.story->unseen);
+    out += "\n";
   }
   if (overflow_check) {
     out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
@@ -85,7 +87,8 @@ void WriteComparison(JsonWriter* json, const GraphSummary& s) {
 }  // namespace
 
 Status GraphSummaryStatus(const GraphSummary& s) {
-  if (s.damaged.empty()) return OkStatus();
+  const bool seen = s.gaps.empty() && s.unread == 0;
+  if (s.damaged.empty()) return seen ? OkStatus() : NotWhole();
   const DamagedRank& first = s.damaged.front();
   size_t left_out = 0;
   for (const DamagedRank& d : s.damaged) left_out += d.left_out ? 1 : 0;
@@ -93,8 +96,8 @@ Status GraphSummaryStatus(const GraphSummary& s) {
     return BadInput(fmt::format("{} is written, but ranks that are merged there are not whole, the first: {}", s.file,
                                 first.why.message()));
   }
-  // Of a single dump the warning says it all.
-  if (s.graphs + left_out < 2) return OkStatus();
+  // Of a single dump the warning says it all; what explains its ops may lack a part.
+  if (s.graphs + left_out < 2) return seen ? OkStatus() : NotWhole();
   return BadInput(
       fmt::format("{} is written, but {} of {} graphs are missing and others may be incomplete, the first is rank "
                   "{} of step {}: {}",
@@ -125,6 +128,8 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
     json.Member("why", d.why.message());
     json.EndObject();
   });
+  json.Key("not_whole"), WriteGaps(&json, s.gaps);
+  json.Member("rows_without_tensor", s.unread);
   if (s.story) json.RawMember("verdict", StoryJson(*s.story));
   json.Key("findings"), WriteFindings(&json, s.findings);
   json.Member("links", s.links);

@@ -52,6 +52,9 @@ struct GraphSummary {
   std::optional<RankDifference> first_difference;
   std::optional<Story> story;  // of a comparison of values, and of a search for NaN and infinities
   std::vector<DamagedRank> damaged;
+  std::vector<RecordingGap> gaps;  // recordings that are not whole
+  uint64_t unread = 0;             // rows whose tensors could not be read
+  std::string first_unread;        // and what is wrong with the first
   std::vector<GraphFinding> findings;
 };
 

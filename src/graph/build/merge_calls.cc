@@ -19,7 +19,7 @@ struct Shown {
 StatusOr<RankNodeCalls> ReadRank(int rank, const DumpFile& dump, int graph_rank, const Shown& shown) {
   RankNodeCalls out;
   out.rank = rank;
-  out.truncated = !dump.truncated().empty();
+  out.truncated = dump.wholeness().LacksOps();
   JsonDoc doc;
   for (size_t op = 0; op < dump.ops().size(); ++op) {
     const std::string_view name = dump.ops()[op].name;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/divergence.h"
 #include "graph/comm/findings.h"
 #include "graph/db/vis_db.h"
 #include "parallel/merge_data.h"
@@ -15,5 +16,8 @@ void AddMergeFindings(const GraphKey& key, int64_t first_row, const std::vector<
                       std::vector<GraphFinding>* findings);
 /// Without a database.
 void AddMergeFindings(const GraphKey& key, const std::vector<MergeFinding>& found, std::vector<GraphFinding>* findings);
+
+/// Of the findings from `first` on: a rank is suspected where a difference begins, not where one is passed on.
+void KeepSuspectsOf(const std::vector<BegunOp>& begun, size_t first, std::vector<GraphFinding>* findings);
 
 }  // namespace msprobe

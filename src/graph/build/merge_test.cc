@@ -6,6 +6,7 @@
 
 #include "graph/graph_test_files.h"
 #include "parallel/layer_number.h"
+#include "parallel/merge_suspects.h"
 
 namespace msprobe {
 namespace {
@@ -193,6 +194,84 @@ TEST(MergeRanks, StagesAndCallsOfBothRanks) {
   const auto json = MergePlanJson(settings);
   ASSERT_TRUE(json.ok());
   EXPECT_NE(json->find("\"to\": \"Module.layers.1.L.forward.0\""), std::string::npos);
+}
+
+/// The weight of two ranks, 4 and 5.
+class WrongParts : public ::testing::Test {
+ protected:
+  std::vector<int> Of(const TensorStats& a, const TensorStats& b, bool split = true, const TensorStats* whole = nullptr,
+                      std::vector<TensorStats> golden_parts = {}) {
+    OpDiff op;
+    op.op = "Module.fc.ColumnParallelLinear.forward.0";
+    op.matched = true;
+    MergeNotes target, golden;
+    const std::vector<TensorStats> parts{a, b};
+    target.leaves.push_back({kItem, split, {4, 5}, parts, 2, false});
+    if (!golden_parts.empty()) golden.leaves.push_back({kItem, split, {0, 1}, golden_parts, 2, false});
+    const TensorStats wrong = split ? MergeParts(parts, "torch.float32", kItem, nullptr) : b;
+    const TensorStats& right = whole ? *whole : split ? whole_ : golden_[0];
+    op.rows_used = op.golden_used = 1;
+    op.target = {ItemOf(wrong)};
+    op.golden = {ItemOf(right)};
+    op.rows.resize(1);
+    op.rows[0].golden = 0;
+    op.rows[0].shapes_fit = true;
+    const std::vector<WrongPart> found = FindWrongParts(target, golden, op);
+    if (found.empty()) return {};
+    EXPECT_EQ(found[0].item, kItem);
+    return found[0].ranks;
+  }
+  static ItemView ItemOf(const TensorStats& s) {
+    ItemView item;
+    item.state = ItemState::kParameter;
+    item.suffix = kItem;
+    item.tensor = true;
+    item.dtype = "torch.float32";
+    const StatNumber* numbers[] = {&s.max, &s.min, &s.mean, &s.norm};
+    for (size_t k = 0; k < kStatCount; ++k) item.stats[k] = StatValue::Of(numbers[k]->value());
+    return item;
+  }
+  static TensorStats Times(const TensorStats& s, double by) {
+    return Statistics(s.max.value() * by, s.min.value() * by, s.mean.value() * by, s.norm.value() * by, s.elements);
+  }
+  static constexpr char kItem[] = ".parameters.weight";
+  const std::vector<TensorStats> golden_{Statistics(0.7, -0.5, 0.01, 6, 400), Statistics(0.6, -0.6, -0.02, 5, 400)};
+  const TensorStats whole_ = MergeParts(golden_, "torch.float64", kItem, nullptr);
+};
+
+TEST_F(WrongParts, OneFactorOnOnePartExplainsAll) {
+  EXPECT_EQ(Of(Times(golden_[0], 1.05), golden_[1]), std::vector{4});
+  EXPECT_EQ(Of(golden_[0], Times(golden_[1], 0.5)), std::vector{5});
+  EXPECT_EQ(Of(golden_[0], Times(golden_[1], -1)), std::vector{5});
+}
+
+TEST_F(WrongParts, WhatAllRanksDidIsOfNone) {
+  EXPECT_TRUE(Of(Times(golden_[0], 1.1), Times(golden_[1], 1.1)).empty());
+  EXPECT_TRUE(Of(Times(golden_[0], 1.01), Times(golden_[1], 1.01)).empty());
+  const double nan = std::nan("");
+  const TensorStats none = Statistics(nan, nan, nan, nan, 400);
+  EXPECT_TRUE(Of(none, none).empty());
+}
+
+TEST_F(WrongParts, NanIsOfItsRank) {
+  const double nan = std::nan("");
+  EXPECT_EQ(Of(golden_[0], Statistics(nan, nan, nan, nan, 400)), std::vector{5});
+}
+
+TEST_F(WrongParts, OnlyOneLeavesTheGoldenRange) {
+  EXPECT_EQ(Of(Statistics(3, -0.5, 0.02, 6.4, 400), golden_[1]), std::vector{4}) << "the other has the golden Min";
+  EXPECT_TRUE(Of(Statistics(3, -0.7, 0.02, 6.4, 400), Statistics(3, -0.9, 0.02, 5.6, 400)).empty());
+}
+
+TEST_F(WrongParts, OfCopiesOneIsRight) {
+  EXPECT_EQ(Of(golden_[0], Times(golden_[0], 1.2), false), std::vector{5});
+  EXPECT_TRUE(Of(Times(golden_[0], 1.1), Times(golden_[0], 1.2), false).empty());
+}
+
+TEST_F(WrongParts, AgainstRanksThatAreDividedAlike) {
+  const TensorStats other = Statistics(0.6, -0.6, -0.021, 5.0001, 400);
+  EXPECT_EQ(Of(golden_[0], Statistics(0.6, -0.59, -0.03, 4.9, 400), true, nullptr, golden_), std::vector{5});
+  EXPECT_TRUE(Of(Times(golden_[0], 1.1), Times(other, 1.1), true, nullptr, golden_).empty());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "compare/pair/op_at.h"
 #include "graph/build/once_measured.h"
+#include "graph/build/tied_gradient.h"
 #include "graph/build/whole_dumps.h"
 #include "graph/db/vis_schema.h"
 #include "graph/flow/name_index.h"
@@ -18,6 +19,7 @@
 #include "graph/node/item_fields.h"
 #include "json/writer.h"
 #include "ops/collective.h"
+#include "parallel/merge_fit.h"
 #include "parallel/merge_suspects.h"
 
 namespace msprobe {
@@ -285,7 +287,7 @@ class RowMaker {
   StatusOr<OpDiff*> FindItems(uint32_t index) {
     const Node& node = side_.rank->graph.nodes[index];
     const WholeDumps* whole = options_.whole;
-    if (!options_.cross || !options_.links || node.op == kNoIndex) return &s_.diff;
+    if (!options_.kin.cross || !options_.links || node.op == kNoIndex) return &s_.diff;
     if (golden_->rank->graph.nodes[node.match].op == kNoIndex) return &s_.diff;
     const uint32_t op = whole ? whole->target_op[index] : node.op;
     const auto found = options_.links->find(op);
@@ -307,31 +309,49 @@ class RowMaker {
     how.mode = options_.mode;
     how.dialect = kGraphDialect;
     // Of two frameworks the plan says what stands where, and one may have an operand that the other has not.
-    how.dialect.by_place = how.dialect.judges_alone = !options_.cross;
+    how.dialect.by_place = how.dialect.judges_alone = !options_.kin.cross;
     how.check_shape = !options_.merged;
-    how.cross = options_.cross;
+    how.layouts = how.resplit = options_.layouts;
+    how.cross = options_.kin.cross;
+    how.implementations = options_.kin.implementations;
     how.check_dtype = false;  // the nodes are paired: their items are too
     std::optional<OnceMeasured> tensors;
     if (options_.tensors) how.tensors = &tensors.emplace(*options_.tensors);
     how.thresholds = options_.thresholds;
     diff.op = node.name;
+    diff.thresholds = options_.thresholds;
     diff.matched = true;
     const bool measured = options_.distances && node.op != kNoIndex && partner.op != kNoIndex;
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
+    if (options_.layouts) {
+      FitParts(&s_.target_notes, &s_.golden_notes, &diff);
+      MSP_RETURN_IF_ERROR(FitTiedGradients({*side_.rank, side_.lone_gradients},
+                                           {*golden_->rank, golden_->lone_gradients}, options_.mode, &diff));
+    }
     NodeDistance distance;
     if (measured)
-      distance =
-          MeasureDistance({options_.mode, whole, options_.cross, how.tensors}, whole ? node.op : row->node, &diff);
+      distance = MeasureDistance({options_.mode, whole, options_.layouts, options_.kin, how.tensors},
+                                 whole ? node.op : row->node, &diff);
+    if (side_.rank->merged && golden_->rank->merged && (distance.distance.input > 0 || distance.distance.output > 0))
+      distance.wrong = FindWrongParts(s_.target_notes, s_.golden_notes, diff);
     DiffItems(how, &diff);
     row->verdict = VerdictOf(diff);
+    for (size_t i = 0; options_.tensors && i < diff.rows_used; ++i) {
+      const TensorDiff& tensor = diff.tensors[i];
+      if (tensor.outcome == TensorOutcome::kUnreadable && block_.unread++ == 0) block_.first_unread = tensor.note;
+    }
     for (size_t i = 0; options_.log && options_.tensors && i < diff.rows_used; ++i) {
       block_.log += TensorLogLine(diff.target[i].name, diff.tensors[i]);
     }
     if (!measured) return OkStatus();
     distance.row = static_cast<int64_t>(block_.rows.rows.size());
     // In another layout sizes and indices are others as well.
-    if (!whole) distance.distance.argument = distance.distance.chosen = distance.distance.shapes = false;
-    block_.distances.push_back(distance);
+    if (!whole) {
+      OpDistance& d = distance.distance;
+      d.argument = d.chosen = d.shapes = false;
+      d.input = d.rounded;
+    }
+    block_.distances.push_back(std::move(distance));
     return OkStatus();
   }
 
@@ -373,7 +393,7 @@ class RowMaker {
   }
 
   void PutItem(const ItemView& item, size_t row, bool is_batch, bool verdicts, ItemWriter* w) {
-    const bool group = !item.tensor && IsProcessGroup(item);
+    const bool group = !item.tensor && item.IsProcessGroup();
     if (!group && IsShownAsNull(item)) return w->Null();
     std::vector<ItemField>& fields = s_.fields;
     ListFields(item, options_.compare && options_.mode == CompareMode::kChecksum, &fields);
@@ -439,8 +459,9 @@ std::string LinkIndex(bool overflow_check, Overflow overflow, Verdict verdict) {
   return {};
 }
 
-void NumberStacks(GraphSide* side) {
+void PrepareSide(GraphSide* side) {
   const NodeGraph& graph = side->rank->graph;
+  side->lone_gradients = LoneGradients(graph);
   side->stack_number.assign(graph.nodes.size(), 0);
   std::unordered_map<uint32_t, uint32_t> number;
   for (uint32_t id : graph.order) {

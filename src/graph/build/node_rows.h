@@ -23,13 +23,14 @@ struct GraphSide {
   std::vector<uint32_t> stack_ids;     // Node::stack of each tb_stack row
   /// Of each node: the texts and the overflow are known from the comparison. Null: of none.
   const std::vector<bool>* done = nullptr;
+  std::vector<uint32_t> lone_gradients;  // LoneGradients()
 };
 
 /// What a link shows of the node it leads to.
 std::string LinkIndex(bool overflow_check, Overflow overflow, Verdict verdict);
 
-/// Numbers the stacks in the order of their first use.
-void NumberStacks(GraphSide* side);
+/// Fills what the rows need of a matched graph: stacks in the order of their first use, gradients without a partner.
+void PrepareSide(GraphSide* side);
 /// The frames of a stack id as a JSON list.
 std::string StackJson(const RankGraph& rank, uint32_t stack);
 
@@ -41,9 +42,10 @@ struct RowOptions {
   bool log = false;                       // tensor mode: a line for each item
   bool distances = false;                 // also NodeBlock::distances
   bool merged = false;                    // graphs of several ranks
-  bool cross = false;                     // the two runs are of different frameworks
-  const GraphLinks* links = nullptr;      // then: items that stand at other places
-  const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
+  bool layouts = false;                   // then: of two layouts
+  Kinship kin;
+  const GraphLinks* links = nullptr;  // then: items that stand at other places
+  const WholeDumps* whole = nullptr;  // then, of merged graphs: dumps whose ops the links name
   const Thresholds* thresholds = &DefaultThresholds();
 };
 
@@ -60,6 +62,8 @@ struct NodeBlock {
   std::vector<NodeCall> calls;
   std::vector<NodeDistance> distances;  // of matched nodes
   std::string log;
+  uint64_t unread = 0;             // rows whose tensors could not be read
+  std::string first_unread;        // and what is wrong with the first
   std::vector<FlowItem> items;     // of all rows
   std::vector<size_t> item_end;    // of each row
   std::vector<uint64_t> patterns;  // of each row: NamePatternHash

@@ -31,7 +31,9 @@ void CountRow(const GraphSide& side, const NodeRows::Row& row, bool compared, Gr
   }
 }
 
-void NoteSuspects(const GraphSide& side, const NodeBlock& block, GraphSummary* summary) {
+void NoteBlock(const GraphSide& side, const NodeBlock& block, GraphSummary* summary) {
+  if (summary->unread == 0) summary->first_unread = block.first_unread;
+  summary->unread += block.unread;
   if (!summary->first_error || !summary->first_error_suspects.empty() || side.key.source != "NPU") return;
   const FirstError& error = *summary->first_error;
   for (const auto& [row, finding] : block.merge) {

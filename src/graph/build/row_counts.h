@@ -15,6 +15,6 @@ Verdict WorstOf(const NodeGraph& graph, uint32_t node, const std::vector<Verdict
 void CountRow(const GraphSide& side, const NodeRows::Row& row, bool compared, GraphSummary* summary);
 
 /// Notes the ranks whose parts stand out in the first error, when that is in `block`.
-void NoteSuspects(const GraphSide& side, const NodeBlock& block, GraphSummary* summary);
+void NoteBlock(const GraphSide& side, const NodeBlock& block, GraphSummary* summary);
 
 }  // namespace msprobe

@@ -9,7 +9,9 @@
 #include "base/parallel.h"
 #include "base/temp_directory.h"
 #include "compare/pair/module_tree.h"
+#include "compare/pair/unseen.h"
 #include "compare/values/tensor_diff.h"
+#include "graph/build/cut_files.h"
 #include "graph/build/whole_dumps.h"
 #include "ops/op_traits.h"
 #include "parallel/merge.h"
@@ -53,13 +55,50 @@ double UnitsOf(const OpDistance& d, const RulerContext& context) {
   return d.conditioned * d.tolerance / unit;
 }
 
+/// A node whose parent was not recorded stands elsewhere than its partner: of a run that was cut the ops say it.
+Status PairSameNames(DumpPair* pair, OpDistances* distances) {
+  std::vector<bool> taken(pair->golden->ops().size(), false);
+  for (const uint32_t golden : pair->plan.golden_of) {
+    if (golden != kNoOp) taken[golden] = true;
+  }
+  JsonDoc a, b;
+  OpDiff diff;
+  for (size_t i = 0; i < pair->plan.golden_of.size(); ++i) {
+    const std::string_view name = pair->target->ops().NameAt(i);
+    const auto same = pair->plan.golden_of[i] == kNoOp ? pair->golden->FindOp(name) : std::nullopt;
+    if (!same || taken[*same]) continue;
+    pair->plan.golden_of[i] = static_cast<uint32_t>(*same);
+    if (HasArbitraryValues(name)) continue;
+    MSP_RETURN_IF_ERROR(DiffOpAt(*pair, i, &a, &b, &diff));
+    (*distances)[i] = DistanceOf(diff, pair->options.mode);
+  }
+  return OkStatus();
+}
+
+/// Whose parts make the difference that begins at this node.
+void NameRanks(const NodeDistance& node, Differences* found) {
+  if (node.wrong.empty()) return;
+  const auto name = [&](FirstDifference* d) {
+    if (d->kind == FirstDifference::Kind::kNone || d->op != node.op) return;
+    for (const WrongPart& part : node.wrong) {
+      if (d->item == part.item) d->ranks = part.ranks;
+    }
+  };
+  name(&found->first);
+  name(&found->source);
+  for (FirstDifference& other : found->others) name(&other);
+}
+
 StatusOr<RankFindings> WriteDistances(const FilePair& files, DumpPair& pair, const std::vector<NodeDistance>& nodes,
                                       SideTable* table) {
-  CountMatches(pair.golden->ops().size(), &pair.plan);
   OpDistances distances(pair.target->ops().size());
   for (const NodeDistance& node : nodes) distances[node.op] = node.distance;
+  if (!pair.gaps.empty() && !pair.options.cross) MSP_RETURN_IF_ERROR(PairSameNames(&pair, &distances));
+  CountMatches(pair.golden->ops().size(), &pair.plan);
+  LeaveOutUnseen(pair.gaps, *pair.target, *pair.golden, &pair.plan);
   Differences found;
   MSP_ASSIGN_OR_RETURN(RankFindings rank, FindOnRank(pair, files, std::move(distances), nullptr, &found));
+  for (const NodeDistance& node : nodes) NameRanks(node, &rank.differences);
   for (const NodeDistance& node : nodes) {
     const OpDistance& d = node.distance;
     table->Int(node.row).Text(RulerVerdictText(found.verdicts[node.op]));
@@ -124,7 +163,9 @@ NodeDistance MeasureDistance(const DistanceOptions& asked, uint32_t op, OpDiff* 
   if (HasArbitraryValues(diff->op)) return out;
   DiffOptions options = OptionsOf(asked.mode, asked.tensors);
   options.check_shape = asked.shapes;
-  options.cross = asked.cross;
+  options.resplit = asked.resplit;
+  options.cross = asked.kin.cross;
+  options.implementations = asked.kin.implementations;
   DiffItems(options, diff);
   out.distance = DistanceOf(*diff, options.mode);
   const bool differs = out.distance.input_error > 0 || out.distance.output_error > 0;
@@ -138,12 +179,14 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
   DumpPair pair;
   pair.target = std::make_unique<DumpFile>(std::move(target->files.dump));
   pair.golden = std::make_unique<DumpFile>(std::move(golden->files.dump));
+  NoteGaps(&pair);
   pair.stacks = std::move(target->files.stack);
   pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
   pair.options = OptionsOf(of.mode, of.tensors);
   // Under a mapping any dtypes and names may stand against each other.
   pair.options.check_dtype = !of.mapped;
-  pair.options.cross = pair.plan.cross = of.cross;
+  pair.options.cross = pair.plan.cross = of.kin.cross;
+  pair.options.implementations = pair.plan.implementations = of.kin.implementations;
   pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   for (const Node& node : target->graph.nodes) {
@@ -170,12 +213,16 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
     MSP_RETURN_IF_ERROR(WriteModelDump(*rank, ModelDump::kMatched, dir));
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
     (rank == &target ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
+    NoteMergedGaps(rank == &target ? DumpSide::kTarget : DumpSide::kGolden, *rank, &pair.gaps);
   }
   pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
   pair.options = OptionsOf(CompareMode::kStatistics, nullptr);
   pair.options.check_shape = false;
+  pair.options.layouts = true;
+  pair.options.resplit = of.resplit;
   pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
-  pair.options.cross = pair.plan.cross = of.cross;
+  pair.options.cross = pair.plan.cross = of.kin.cross;
+  pair.options.implementations = pair.plan.implementations = of.kin.implementations;
   if (of.whole) pair.plan.links = LinksOf(*of.whole, *of.links, pair);
   pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);

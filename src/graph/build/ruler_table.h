@@ -10,6 +10,7 @@
 #include "graph/build/graph_match.h"
 #include "graph/db/vis_db.h"
 #include "graph/tree/builder.h"
+#include "parallel/merge_suspects.h"
 
 namespace msprobe {
 
@@ -19,13 +20,15 @@ struct NodeDistance {
   int64_t row = 0;         // in tb_nodes
   OpDistance distance;
   ShownErrors shown;
+  std::vector<WrongPart> wrong;                             // of merged graphs: ranks that made it
   float cosine = 0, max_abs_err = 0, max_relative_err = 0;  // tensor dumps: the worst results; NaN when not known
 };
 
 struct DistanceOptions {
   CompareMode mode = CompareMode::kStatistics;
-  bool shapes = true;                     // other shapes are a difference
-  bool cross = false;                     // of two frameworks
+  bool shapes = true;    // other shapes are a difference
+  bool resplit = false;  // of two layouts
+  Kinship kin;
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
 };
 
@@ -40,11 +43,12 @@ inline constexpr char kPrecisionColumns[] =
 struct RulerPair {
   FilePair files;
   CompareMode mode = CompareMode::kStatistics;
-  bool mapped = false;                    // a mapping paired the nodes
-  bool cross = false;                     // the two runs are of different frameworks
+  bool mapped = false;  // a mapping paired the nodes
+  Kinship kin;
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
   const GraphLinks* links = nullptr;      // of two frameworks: items that stand at other places
   const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
+  bool resplit = false;                   // of merged graphs: of two layouts
 };
 
 /// Walks over all ops of a pair as `compare` does and writes a row for each distance. Takes the two dumps out of their

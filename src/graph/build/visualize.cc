@@ -13,11 +13,13 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/values/tensor_pairs.h"
+#include "graph/build/cut_files.h"
 #include "graph/build/graph_checks.h"
 #include "graph/build/graph_match.h"
 #include "graph/build/graph_part.h"
 #include "graph/build/graph_story.h"
 #include "graph/build/graph_watch.h"
+#include "graph/build/layouts.h"
 #include "graph/build/legend.h"
 #include "graph/build/merge_calls.h"
 #include "graph/build/merge_findings.h"
@@ -44,7 +46,8 @@ struct LoadedPair {
   std::unique_ptr<TensorPairs> tensors;  // of a comparison of tensor dumps
   CompareMode mode = CompareMode::kStatistics;
   int micro_steps = 1;
-  bool cross = false;                       // of two frameworks
+  bool layouts = false;  // of merged ranks that divide the model in two ways
+  Kinship kin;
   GraphLinks links;                         // then: items that stand at other places
   std::shared_ptr<const WholeDumps> whole;  // then, of merged graphs: dumps whose ops the links name
 };
@@ -181,19 +184,9 @@ class Visualizer {
     const bool first = db_ == nullptr;
     MSP_RETURN_IF_ERROR(OpenDb(pair, loaded.mode));
     if (first) MSP_RETURN_IF_ERROR(db_->SetConfig(Config(loaded)));
-    NoteCutFiles(pair, loaded);
+    NoteCutFiles(pair, *loaded.target, loaded.golden.get(), &summary_);
     ++summary_.graphs;
     return Write(pair, loaded);
-  }
-
-  void NoteCutFiles(const GraphPair& pair, const LoadedPair& loaded) {
-    for (const RankGraph* rank : {loaded.target.get(), loaded.golden.get()}) {
-      if (!rank) continue;
-      for (const RankFiles* files : FilesOf(*rank)) {
-        for (const std::string& text : {files->dump.truncated(), files->stack.truncated(), files->construct.truncated})
-          if (!text.empty()) summary_.damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
-      }
-    }
   }
 
   /// Our own tables, as docs/en/graph/database.md lists them.
@@ -236,12 +229,13 @@ class Visualizer {
     }
     if (summary_.graphs == 0) return summary_.damaged.front().why;
     WarnOfLeftOut();
+    AddGaps(&summary_);
     summary_.file = options_.output;
     return summary_;
   }
 
   Status WriteDumpOf(const GraphPair& pair, const LoadedPair& loaded) {
-    NoteCutFiles(pair, loaded);
+    NoteCutFiles(pair, *loaded.target, nullptr, &summary_);
     ++summary_.graphs;
     const std::string dir =
         JoinPath(options_.output, fmt::format("step{}", pair.step)) + fmt::format("/rank{}", pair.rank);
@@ -293,11 +287,12 @@ class Visualizer {
       if (out.mode == CompareMode::kTensor) {
         out.tensors = std::make_unique<TensorPairs>(std::string(a.path()), std::string(b.path()), nullptr);
       }
-      MSP_ASSIGN_OR_RETURN(out.cross, AreCross(a, b, out.tensors.get()));
-      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.cross, options_.output};
+      MSP_ASSIGN_OR_RETURN(out.kin, KinshipOf(a, b, mapping_.layer, out.tensors.get()));
+      const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.kin, options_.output};
       MSP_ASSIGN_OR_RETURN(const auto warnings,
                            MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links, &out.whole));
       for (const std::string& text : warnings) Warn(text);
+      MSP_ASSIGN_OR_RETURN(out.layouts, AreDividedOtherwise(options_, *out.target, *out.golden));
     }
     out.micro_steps = NumberMicroSteps(out.target->files.construct.megatron_micro_steps, &out.target->graph,
                                        out.golden ? &out.golden->graph : nullptr);
@@ -322,29 +317,33 @@ class Visualizer {
 
   Status Write(const GraphPair& pair, LoadedPair& loaded) {
     const NodeGraph* other = plan_.compare ? &loaded.golden->graph : nullptr;
-    GraphSide target{loaded.target.get(), other, {"NPU", pair.step, pair.rank, DataDir(*loaded.target)}, {}, {}, {}};
-    NumberStacks(&target);
+    GraphSide target{
+        loaded.target.get(), other, {"NPU", pair.step, pair.rank, DataDir(*loaded.target)}, {}, {}, {}, {}};
+    PrepareSide(&target);
     summary_.target_nodes += loaded.target->graph.order.size();
     if (!plan_.compare) return WriteSide(target, nullptr, loaded, nullptr);
     const GraphKey golden_key{"Bench", pair.step, pair.rank, DataDir(*loaded.golden)};
-    GraphSide golden{loaded.golden.get(), &loaded.target->graph, golden_key, {}, {}, {}};
-    NumberStacks(&golden);
+    GraphSide golden{loaded.golden.get(), &loaded.target->graph, golden_key, {}, {}, {}, {}};
+    PrepareSide(&golden);
     summary_.golden_nodes += loaded.golden->graph.order.size();
     const size_t size = loaded.golden->graph.nodes.size();
+    const size_t before = summary_.findings.size();
     PartnerData partners{std::vector<bool>(size), std::vector<int64_t>(size), std::vector<Overflow>(size), {}};
     MSP_RETURN_IF_ERROR(WriteSide(target, &golden, loaded, &partners));
     golden.done = &partners.done;
     MSP_RETURN_IF_ERROR(WriteSide(golden, nullptr, loaded, &partners));
     if (!precision_) return OkStatus();
     MSP_ASSIGN_OR_RETURN(RankFindings found, WriteRulerOf(pair, loaded, std::move(partners.distances)));
+    KeepSuspectsOf(found.begun, before, &summary_.findings);
     if (!parts_.only) return story_.Add(std::move(found));
     found_ = std::move(found);
     return OkStatus();
   }
 
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
-    RulerPair of{FilesOf(pair),        loaded.mode,   mapping_.layer,    loaded.cross,
+    RulerPair of{FilesOf(pair),        loaded.mode,   mapping_.layer,    loaded.kin,
                  loaded.tensors.get(), &loaded.links, loaded.whole.get()};
+    of.resplit = loaded.layouts;
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -371,14 +370,15 @@ class Visualizer {
                        options_.log != nullptr};
     options.distances = golden && precision_;
     options.merged = summary_.merged;
-    options.cross = loaded.cross;
+    options.layouts = golden && loaded.layouts;
+    options.kin = loaded.kin;
     options.links = &loaded.links;
     options.whole = loaded.whole.get();
     options.thresholds = &thresholds_;
     const size_t blocks = (graph.order.size() + kBlockNodes - 1) / kBlockNodes;
     std::vector<Verdict> verdicts(graph.nodes.size(), Verdict::kNone);
     std::vector<std::string> index(side.rank->merged ? graph.nodes.size() : 0);  // what links show
-    RankNodeCalls calls{side.key.rank, !side.rank->files.dump.truncated().empty(), {}};
+    RankNodeCalls calls{side.key.rank, side.rank->files.dump.wholeness().LacksOps(), {}};
     const bool second = plan_.compare && !golden;
     const int64_t graph_row = db_->rows() + 1;
     watch_->Begin(side, graph_row);
@@ -401,10 +401,10 @@ class Visualizer {
       }
       for (NodeDistance& d : block.distances) {
         d.row += first_row;
-        partners->distances.push_back(d);
+        partners->distances.push_back(std::move(d));
       }
       MSP_RETURN_IF_ERROR(watch_->Add(block));
-      NoteSuspects(side, block, &summary_);
+      NoteBlock(side, block, &summary_);
       AddMergeFindings(side.key, first_row, block.merge, &summary_.findings);
       for (NodeCall& call : block.calls) {
         call.row_id += first_row;

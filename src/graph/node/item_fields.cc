@@ -113,9 +113,4 @@ bool IsShownAsNull(const ItemView& item) {
   return v.IsText() && FieldText(v) == "null";
 }
 
-bool IsProcessGroup(const ItemView& item) {
-  const JsonValue* type = item.leaf ? item.leaf->Find("type") : nullptr;
-  return type && type->IsString() && type->Text() == "torch.ProcessGroup";
-}
-
 }  // namespace msprobe

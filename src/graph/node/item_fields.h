@@ -23,7 +23,4 @@ void ListFields(const ItemView& item, bool checksums, std::vector<ItemField>* ou
 /// An item without a value, which a row shows as a single null.
 bool IsShownAsNull(const ItemView& item);
 
-/// A process group shows who is in it and nothing else.
-bool IsProcessGroup(const ItemView& item);
-
 }  // namespace msprobe

@@ -70,6 +70,9 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
     }
     return OkStatus();
   }));
+  if (construct->entries.empty() && dump->ops().empty() && !dump->wholeness().whole()) {
+    return BadInput(dump->path() + " was cut before any op of it was written: there is nothing to show");
+  }
   if (construct->entries.empty()) return NoStructure(construct_path);
   RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt, {}};
   if (!PathExists(stack_path)) {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/micro_steps.h"
+#include "ops/module_prefix.h"
 
 namespace msprobe {
 namespace {
@@ -49,6 +50,26 @@ int LastNumber(std::string_view name) {
   return value;
 }
 
+std::string_view PrefixOf(const NodeGraph& graph) {
+  const auto& top = graph.nodes[0].children;
+  return ModulePrefix(top.size(), [&](size_t i) -> std::string_view { return graph.nodes[top[i]].name; });
+}
+
+/// The node that has this name on the golden side.
+class Renamed {
+ public:
+  Renamed(const NodeGraph& target, const NodeGraph& golden)
+      : golden_(golden), from_(PrefixOf(target)), to_(PrefixOf(golden)) {}
+  uint32_t Find(std::string_view name) const {
+    if (from_ == to_ || from_.empty() || to_.empty()) return golden_.Find(name);
+    return golden_.Find(WithPrefix(name, from_, to_));
+  }
+
+ private:
+  const NodeGraph& golden_;
+  const std::string_view from_, to_;
+};
+
 void HandDown(NodeGraph* graph) {
   ForEachBreadthFirst(*graph, [&](uint32_t id) {
     Node& node = graph->nodes[id];
@@ -59,24 +80,22 @@ void HandDown(NodeGraph* graph) {
 }  // namespace
 
 void MatchByName(NodeGraph* target, NodeGraph* golden) {
+  const Renamed names(*target, *golden);
   Pair(target, 0, golden, 0);
   ForEachBreadthFirst(*target, [&](uint32_t n) {
     if (n == 0) return;
     const uint32_t up = target->nodes[n].parent;
     if (target->nodes[up].match == kNoIndex) return;  // then some ancestor differs
-    const uint32_t b = golden->Find(target->nodes[n].name);
+    const uint32_t b = names.Find(target->nodes[n].name);
     if (b != kNoIndex && b != 0 && golden->nodes[b].parent == target->nodes[up].match) Pair(target, n, golden, b);
   });
 }
 
-void MatchFuzzy(NodeGraph* target, NodeGraph* golden, std::string_view target_top, std::string_view golden_top) {
-  const auto find = [&](std::string_view name) {
-    if (target_top == golden_top || !StartsWith(name, target_top)) return golden->Find(name);
-    return golden->Find(std::string(golden_top) + std::string(name.substr(target_top.size())));
-  };
+void MatchFuzzy(NodeGraph* target, NodeGraph* golden) {
+  const Renamed names(*target, *golden);
   ForEachBreadthFirst(*target, [&](uint32_t n) {
     if (target->nodes[n].type == NodeType::kApi) return;
-    const uint32_t b = find(target->nodes[n].name);
+    const uint32_t b = names.Find(target->nodes[n].name);
     if (b == kNoIndex) return;
     Pair(target, n, golden, b);
     std::unordered_map<std::string, uint32_t> others;
@@ -95,12 +114,26 @@ void MatchByPlan(const MatchPlan& plan, NodeGraph* target, NodeGraph* golden) {
   ForEachBreadthFirst(*target, [&](uint32_t n) {
     const uint32_t op = target->nodes[n].op;
     if (op == kNoIndex || op >= plan.golden_of.size()) {
+      // A function of two implementations has its number by chance.
+      if (plan.implementations && target->nodes[n].type == NodeType::kApi) return;
       const uint32_t b = golden->Find(target->nodes[n].name);
       if (b != kNoIndex && golden->nodes[b].op == kNoIndex) Pair(target, n, golden, b);
     } else if (const auto it = node_of.find(plan.golden_of[op]); it != node_of.end()) {
       Pair(target, n, golden, it->second);
     }
   });
+  // Layers that the target computes as one: the first of them is its partner, the others show it, too.
+  for (const auto& [op, links] : plan.links) {
+    if (links.joins_targets || links.joined.empty()) continue;
+    const auto first = node_of.find(links.joined[0]);
+    if (first == node_of.end() || golden->nodes[first->second].match == kNoIndex) continue;
+    for (const uint32_t joined : links.joined) {
+      const auto it = node_of.find(joined);
+      if (it == node_of.end()) continue;
+      uint32_t& match = golden->nodes[it->second].match;
+      if (match == kNoIndex) match = golden->nodes[first->second].match;
+    }
+  }
 }
 
 void MatchCallsInside(NodeGraph* target, NodeGraph* golden) {

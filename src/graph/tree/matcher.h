@@ -9,13 +9,12 @@
 
 namespace msprobe {
 
-/// Same name and same names of all ancestors. Sets Node::match on both sides.
+/// Same name and same names of all ancestors. Sets Node::match on both sides. "Module.0." of a model that was recorded
+/// as a list stands for "Module." of one that was not.
 void MatchByName(NodeGraph* target, NodeGraph* golden);
 
 /// Modules by name alone; the calls directly inside a matched module by their name without the call number, in order.
-/// `target_top` at the beginning of a name is `golden_top` on the golden side.
-void MatchFuzzy(NodeGraph* target, NodeGraph* golden, std::string_view target_top = {},
-                std::string_view golden_top = {});
+void MatchFuzzy(NodeGraph* target, NodeGraph* golden);
 
 /// By a plan for the ops of the two dumps; nodes without an op by their name. Ancestors do not count, and several nodes
 /// of `target` may stand against one of `golden`.

@@ -1,4 +1,4 @@
-// The Python modules of the process that makes calls again, python/msprobe/_calls.py, _element.py,
+// The Python modules of the process that makes calls again, python/msprobe/_compat.py, _calls.py, _element.py,
 // _choices.py, _near.py, _steps.py, _extended.py, _draws.py, _recorded.py and _collectives.py.
 #pragma once
 
@@ -6,6 +6,8 @@
 
 namespace msprobe {
 
+/// Names that a release of PyTorch lacks.
+std::string_view CompatProgram();
 /// Functions and calls.
 std::string_view CallsProgram();
 /// How far rounding may move each element.

@@ -17,7 +17,7 @@ struct LoneOp {
 BigArray<LoneOp> LoneOps(const DumpPair& pair) {
   BigArray<LoneOp> out;
   for (uint32_t i = 0; i < pair.plan.golden_of.size(); ++i) {
-    if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i)) out.push_back({true, i});
+    if (pair.plan.golden_of[i] == kNoOp && !pair.plan.Skips(i) && !pair.plan.NotSeen(i)) out.push_back({true, i});
   }
   for (const uint32_t g : pair.plan.golden_only) out.push_back({false, g});
   return out;

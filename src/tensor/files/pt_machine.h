@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,12 +16,13 @@
 namespace msprobe::pt {
 
 inline constexpr size_t kMostNodes = size_t{1} << 21, kMostItems = size_t{1} << 22, kMostValues = size_t{1} << 20;
+// The metadata of a checkpoint of many gigabytes has more: one node for so many bytes of it is room for any.
+inline constexpr size_t kBytesPerNode = 4, kMostOfAll = size_t{1} << 26;
 // Values may be shared, and a list of one shared list many times over is written out: so many for each byte.
 inline constexpr size_t kValuesPerByte = 64, kFewValues = 4096;
 inline constexpr int kMostDepth = 100;
 
 using Id = uint32_t;
-inline constexpr size_t kObjectState = 1;  // behind the arguments, before the items
 
 // A value while the pickle runs; containers name their items, because values may be shared.
 struct PickleNode {
@@ -29,7 +31,8 @@ struct PickleNode {
   DType dtype = DType::kUnknown;  // kStorage
   int64_t i = 0;                  // kTensor: its number
   double d = 0;
-  std::string_view text;  // kGlobal: "module name"; kStorage: its bytes
+  std::string_view text;    // kGlobal: "module name" of a known one, the name of others; kStorage: its bytes
+  std::string_view module;  // kGlobal of others, kOther
   std::vector<Id> items;
 };
 
@@ -37,7 +40,8 @@ class Machine {
  public:
   Machine(std::string_view pickle, const PtStorages& storages, PtObjects objects)
       : rest_(pickle),
-        most_values_(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size())),
+        more_(objects == PtObjects::kShown ? std::min(kMostOfAll, pickle.size() / kBytesPerNode) : 0),
+        most_values_(std::max(std::min(kMostValues, kFewValues + kValuesPerByte * pickle.size()), 2 * more_)),
         shown_(objects == PtObjects::kShown),
         storages_(storages) {}
 
@@ -46,7 +50,8 @@ class Machine {
     while (!done_) {
       uint8_t op = 0;
       if (!Take(&op)) return Fail("it ends in the middle");
-      if (nodes_.size() > kMostNodes || items_ > kMostItems || marks_.size() > kMostNodes)
+      if (nodes_.size() > std::max(kMostNodes, more_) || items_ > std::max(kMostItems, 4 * more_) ||
+          marks_.size() > kMostNodes)
         return Fail("it holds too many values");
       if (!Step(op)) return false;
     }
@@ -118,18 +123,23 @@ class Machine {
   bool StepMemo(uint8_t op);
   bool StepContainer(uint8_t op);
   bool StepObject(uint8_t op);
-  bool MakeObject(std::string_view name, std::vector<Id> args);
+  bool MakeObject(Id named_after, std::vector<Id> args);
+  bool PutInto(PickleNode::Kind kind, const std::vector<Id>& items);
+  bool MakeLargeInt(std::string_view digits);
+  bool IsHostile(Id callee);
   bool Tuple(size_t count);
   bool Add(PickleNode::Kind kind, const std::vector<Id>& items);
   bool Global(std::string_view module, std::string_view name);
   bool Persistent();
   bool Reduce();
   bool Call(std::string_view function, Id function_id, std::vector<Id> args);
+  bool CallForeign(Id function_id, std::vector<Id> args);
   bool Tensor(const std::vector<Id>& args, bool names_dtype);
   bool Integers(Id tuple, std::vector<int64_t>* out);
   bool ToValue(Id id, int depth, PtValue* out);
 
   std::string_view rest_;
+  const size_t more_;  // nodes, beyond what files of tensors may have
   const size_t most_values_;
   const bool shown_;  // objects are shown as what they are made of
   const PtStorages& storages_;
@@ -141,7 +151,8 @@ class Machine {
   std::vector<Id> stack_;
   std::vector<size_t> marks_;
   std::unordered_map<uint32_t, Id> memo_;
-  std::vector<Id> path_;  // what ToValue() is inside of
+  std::optional<Id> none_;  // in objects
+  std::vector<Id> path_;    // what ToValue() is inside of
 };
 
 }  // namespace msprobe::pt

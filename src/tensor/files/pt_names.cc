@@ -71,22 +71,48 @@ std::string_view KnownPtName(std::string_view name) {
   return {};
 }
 
-bool IsHostilePtName(std::string_view module, std::string_view name) {
-  constexpr std::string_view kHostile[] = {
-      "os",       "posix",     "nt",          "posixpath",  "ntpath",  "sys",       "subprocess",
-      "shutil",   "socket",    "ctypes",      "runpy",      "code",    "codeop",    "pty",
-      "pdb",      "bdb",       "timeit",      "importlib",  "imp",     "pickle",    "_pickle",
-      "marshal",  "builtins",  "__builtin__", "webbrowser", "http",    "urllib",    "requests",
-      "operator", "_operator", "functools",   "tempfile",   "signal",  "threading", "multiprocessing",
-      "asyncio",  "commands",  "popen2",      "cProfile",   "profile", "trace",     "doctest",
-      "pip",      "venv",      "zipimport",   "pkgutil",    "smtplib", "ftplib",    "telnetlib",
-      "glob",     "linecache", "types"};
-  constexpr std::string_view kHarmless[] = {"set",  "frozenset", "slice", "complex", "bytearray",       "object",
-                                            "dict", "list",      "tuple", "int",     "float",           "bool",
-                                            "str",  "bytes",     "range", "getattr", "SimpleNamespace", "partial"};
-  if (std::find(std::begin(kHarmless), std::end(kHarmless), name) != std::end(kHarmless)) return false;
+bool IsHostilePtCall(std::string_view module, std::string_view name) {
+  // Whole modules, but for what `kPlain` names.
+  constexpr std::string_view kModules[] = {"os",         "posix",
+                                           "nt",         "sys",
+                                           "subprocess", "shutil",
+                                           "socket",     "ctypes",
+                                           "runpy",      "code",
+                                           "codeop",     "pty",
+                                           "pdb",        "bdb",
+                                           "timeit",     "importlib",
+                                           "imp",        "pickle",
+                                           "_pickle",    "marshal",
+                                           "webbrowser", "http",
+                                           "urllib",     "requests",
+                                           "tempfile",   "signal",
+                                           "_signal",    "threading",
+                                           "_thread",    "asyncio",
+                                           "popen2",     "commands",
+                                           "cProfile",   "profile",
+                                           "trace",      "doctest",
+                                           "pip",        "venv",
+                                           "zipimport",  "pkgutil",
+                                           "smtplib",    "ftplib",
+                                           "glob",       "telnetlib",
+                                           "linecache",  "multiprocessing"};
+  constexpr std::string_view kPlain[] = {"stat_result",  "statvfs_result", "terminal_size", "uname_result",
+                                         "times_result", "sched_param",    "_Environ",      "PathLike"};
+  constexpr std::string_view kBuiltins[] = {"eval",    "exec",       "compile", "open",  "__import__", "execfile",
+                                            "input",   "breakpoint", "exit",    "quit",  "setattr",    "delattr",
+                                            "globals", "locals",     "vars",    "apply", "file",       "print"};
+  constexpr std::string_view kFiles[] = {"open", "open_code", "FileIO", "OpenWrapper"};
+  const auto in = [&](const auto& names, std::string_view wanted) {
+    return std::find(std::begin(names), std::end(names), wanted) != std::end(names);
+  };
+  if (module == "builtins" || module == "__builtin__") return in(kBuiltins, name);
+  if (module == "io" || module == "_io" || module == "_pyio") return in(kFiles, name);
+  if (module == "os.path" || module == "urllib.parse" || module == "http.cookies") return false;
   const std::string_view top = module.substr(0, module.find('.'));
-  return std::find(std::begin(kHostile), std::end(kHostile), top) != std::end(kHostile);
+  if (!in(kModules, top) || in(kPlain, name)) return false;
+  // signal.Signals, http.HTTPStatus, socket.AddressFamily: enums have the names of classes.
+  const bool enums = module == "signal" || module == "_signal" || module == "http" || module == "socket";
+  return !enums || name.empty() || name[0] < 'A' || name[0] > 'Z';
 }
 
 bool IsOpaquePtFunction(std::string_view name) {

@@ -18,9 +18,9 @@ const PtStorage* FindPtStorage(std::string_view name);
 DType PtDType(std::string_view name);
 /// The same text in static memory; empty for a name that is neither known nor a dtype.
 std::string_view KnownPtName(std::string_view name);
-/// Modules of the interpreter and of the operating system, whose names no checkpoint needs: a pickle that names them
-/// wants to do something.
-bool IsHostilePtName(std::string_view module, std::string_view name);
+/// Functions of the interpreter and of the operating system that run, write or load something: no checkpoint needs to
+/// call them. Their enums, results and pure functions are none.
+bool IsHostilePtCall(std::string_view module, std::string_view name);
 /// Functions whose results are shown as what they are made of.
 bool IsOpaquePtFunction(std::string_view name);
 

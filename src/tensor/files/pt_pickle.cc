@@ -40,8 +40,10 @@ bool Machine::Step(uint8_t op) {
     case 'b': {  // BUILD: attributes of an object
       std::vector<Id> state;
       if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail("a value is missing"))) return false;
-      if (shown_ && Top().kind == PickleNode::kOther && Top().items.size() > kObjectState)
-        Top().items[kObjectState] = state[0];
+      if (!shown_ || Top().kind != PickleNode::kOther) return true;
+      // Twice would hide what the first one held.
+      if (nodes_[Top().items[kPtState]].kind != PickleNode::kNone) return Fail("an object has attributes twice");
+      Top().items[kPtState] = state[0];
       return true;
     }
     case 'K':
@@ -85,7 +87,7 @@ bool Machine::StepNumber(uint8_t op) {
   uint8_t size = 0;  // LONG1
   std::string_view digits;
   if (!Take(&size) || !TakeText(size, &digits)) return false;
-  if (size > 8) return Fail("a number is too large");
+  if (size > 8) return shown_ ? MakeLargeInt(digits) : Fail("a number is too large");
   uint64_t v = size > 0 && digits.back() < 0 ? ~uint64_t{0} : 0;
   std::memcpy(&v, digits.data(), size);
   return MakeInt(static_cast<int64_t>(v));
@@ -120,11 +122,11 @@ bool Machine::StepMemo(uint8_t op) {
   if (op == 'h' || op == 'j') {
     const auto found = memo_.find(number);
     if (found == memo_.end()) return Fail("a value is missing");
-    if (++items_ > kMostItems) return Fail("it holds too many values");
+    if (++items_ > std::max(kMostItems, 4 * more_)) return Fail("it holds too many values");
     return stack_.push_back(found->second), true;
   }
   if (stack_.size() <= Floor()) return Fail("a value is missing");
-  if (memo_.size() > kMostNodes) return Fail("it holds too many values");
+  if (memo_.size() > std::max(kMostNodes, more_)) return Fail("it holds too many values");
   memo_[number] = stack_.back();
   return true;
 }
@@ -139,10 +141,10 @@ bool Machine::Tuple(size_t count) {
 // Items behind those of the container that is on the stack now.
 bool Machine::Add(PickleNode::Kind kind, const std::vector<Id>& items) {
   if (stack_.size() <= Floor()) return Fail("a value is missing");
-  PickleNode& container = Top();
-  if (container.kind != kind && !(shown_ && container.kind == PickleNode::kOther))
-    return Fail("a container is of a different kind");
   if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail("a key has no value");
+  if (shown_ && Top().kind == PickleNode::kOther) return PutInto(kind, items);
+  PickleNode& container = Top();
+  if (container.kind != kind) return Fail("a container is of a different kind");
   container.items.insert(container.items.end(), items.begin(), items.end());
   return true;
 }
@@ -179,7 +181,7 @@ bool Machine::Global(std::string_view module, std::string_view name) {
   node.kind = PickleNode::kGlobal;
   node.text = KnownPtName(full);
   node.dtype = PtDType(full);
-  if (node.text.empty() && shown_ && node.dtype == DType::kUnknown && !IsHostilePtName(module, name)) node.text = name;
+  if (node.text.empty() && shown_ && node.dtype == DType::kUnknown) node.text = name, node.module = module;
   if (node.text.empty() && node.dtype == DType::kUnknown) {
     return Fail("it names " + OneLine(module.substr(0, 100)) + "." + OneLine(name.substr(0, 100)) +
                 ", which is not read from files");
@@ -212,10 +214,13 @@ bool Machine::Reduce() {
   std::vector<Id> parts;
   if (!PopMany(2, &parts)) return false;
   if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail("arguments are not a tuple");
+  if (IsHostile(parts[0])) return false;
   return Call(nodes_[parts[0]].text, parts[0], nodes_[parts[1]].items);
 }
 
 bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> args) {
+  if (shown_ && (nodes_[function_id].kind == PickleNode::kOther || !nodes_[function_id].module.empty()))
+    return CallForeign(function_id, std::move(args));
   if (nodes_[function_id].kind != PickleNode::kGlobal) return Fail("it calls what is not a function");
   if (function == "collections OrderedDict" && args.empty()) return Make(PickleNode::kDict), true;
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
@@ -235,6 +240,7 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     return stack_.push_back(args[0]), true;
   }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
+    if (shown_ && nodes_[args[0]].kind == PickleNode::kOther) return MakeObject(function_id, std::move(args));
     if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a parameter is not a tensor");
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[1]].i != 0;
     return stack_.push_back(args[0]), true;
@@ -245,14 +251,17 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
       return Fail("a tensor is described in a different way");
     }
-    if (!Call(inner.text, args[0], inner_args.items)) return false;
-    if (!tensors_.empty()) tensors_.back().plain = false;
+    if (IsHostile(args[0]) || !Call(inner.text, args[0], inner_args.items)) return false;
+    if (Top().kind == PickleNode::kTensor) {
+      tensors_[static_cast<size_t>(Top().i)].plain = false;
+    } else if (shown_) {  // of a class of tensors whose parts may be among its attributes
+      const Id made = stack_.back();
+      stack_.pop_back();
+      return MakeObject(args[1], {made, args[3]});
+    }
     return true;
   }
-  if (shown_ && function == "defaultdict") return Make(PickleNode::kDict), true;
-  if (shown_ && function == "_reconstructor" && args.size() == 3 && nodes_[args[0]].kind == PickleNode::kGlobal)
-    return MakeObject(nodes_[args[0]].text, {args[2]});
-  if (shown_) return MakeObject(function.substr(function.rfind(' ') + 1), std::move(args));
+  if (shown_) return MakeObject(function_id, std::move(args));
   if (!IsOpaquePtFunction(function))
     return Fail("it calls " + std::string(function) + " differently from torch.save()");
   items_ += args.size();
@@ -260,6 +269,22 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   made.text = function.substr(function.find(' ') + 1);
   made.items = std::move(args);
   return true;
+}
+
+/// What is not known is not called: an object that is named after it.
+bool Machine::CallForeign(Id function_id, std::vector<Id> args) {
+  const PickleNode& function = nodes_[function_id];
+  if (function.kind == PickleNode::kOther) {  // a partial, a bound method
+    args.insert(args.begin(), function_id);
+    return MakeObject(function_id, std::move(args));
+  }
+  if (function.module == "collections" && function.text == "defaultdict") return Make(PickleNode::kDict), true;
+  const bool copyreg = function.module == "copyreg" || function.module == "copy_reg";
+  if (copyreg && function.text == "_reconstructor" && args.size() == 3) {
+    if (IsHostile(args[0])) return false;
+    return MakeObject(args[0], {args[2]});
+  }
+  return MakeObject(function_id, std::move(args));
 }
 
 bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
@@ -310,21 +335,26 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
 }
 
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
-  if (depth > kMostDepth || ++values_ > most_values_) return Fail("it is nested too deeply or too large");
+  if (++values_ > most_values_ || (depth > kMostDepth && !shown_)) return Fail("it is nested too deeply or too large");
   const PickleNode& node = nodes_[id];
+  if (depth > kMostDepth) return out->kind = PtValue::Kind::kUnread, true;
   // An object may be its own attribute; tensors are not found that way.
   if (shown_ && std::find(path_.begin(), path_.end(), id) != path_.end()) return true;
   switch (node.kind) {
     case PickleNode::kGlobal:
       out->kind = PtValue::Kind::kText;
       out->text = node.dtype != DType::kUnknown ? DTypeName(node.dtype) : node.text;
+      out->module = node.module;
       return true;
-    case PickleNode::kStorage: return shown_ || Fail("it holds a storage without a tensor");
+    case PickleNode::kStorage:
+      out->kind = PtValue::Kind::kUnread;
+      return shown_ || Fail("it holds a storage without a tensor");
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
   out->i = node.i;
   out->d = node.d;
   out->text = node.text;
+  out->module = node.module;
   if (node.kind == PickleNode::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
   out->items.resize(std::min(node.items.size(), most_values_ - values_));
   if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");

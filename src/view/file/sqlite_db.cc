@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
+#include <array>
+#include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "base/interrupt.h"
@@ -49,6 +52,22 @@ Status Failure(int code, std::string_view file, const char* text) {
   }
 }
 
+/// SQLite reads zeros where the last page of a file is cut: what its head says is compared with its size.
+bool EndsEarly(const std::string& path) {
+  std::array<unsigned char, 100> head{};
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<int64_t>(file.tellg());
+  file.seekg(0);
+  if (!file.read(reinterpret_cast<char*>(head.data()), head.size())) return false;
+  const auto number = [&head](size_t at) {
+    return static_cast<int64_t>(head[at]) << 24 | head[at + 1] << 16 | head[at + 2] << 8 | head[at + 3];
+  };
+  constexpr size_t kPageSize = 16, kChanges = 24, kPages = 28, kPagesAsOf = 92;
+  if (std::memcmp(head.data(), "SQLite format 3", 16) != 0 || number(kChanges) != number(kPagesAsOf)) return false;
+  const int64_t page = head[kPageSize] << 8 | head[kPageSize + 1];
+  return number(kPages) * (page == 1 ? 65536 : page) > size;
+}
+
 int CheckInterrupt(void*) { return InterruptRequested() ? 1 : 0; }
 
 }  // namespace
@@ -93,6 +112,7 @@ StatusOr<SqliteDb> SqliteDb::OpenImmutable(const std::string& path, std::string_
                                    SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, nullptr);
   SqliteDb db(raw, shown);
   if (code != SQLITE_OK) return Failure(code, shown, raw == nullptr ? "out of memory" : sqlite3_errmsg(raw));
+  if (EndsEarly(path)) return Failure(SQLITE_CORRUPT, shown, "it ends early");
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kMaxValueBytes);
   sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

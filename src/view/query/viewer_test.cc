@@ -257,6 +257,15 @@ TEST_F(ViewerTest, FilesListsWhatItCanReadAndSaysWhyNot) {
   EXPECT_EQ(viewer->Config("linked/secret.vis.db").status().code(), Code::kUsage);
 }
 
+TEST_F(ViewerTest, FileThatEndsWithinItsLastPage) {
+  std::filesystem::copy_file(dir / "c.vis.db", dir / "cut.vis.db");
+  std::filesystem::resize_file(dir / "cut.vis.db", std::filesystem::file_size(dir / "c.vis.db") - 100);
+  auto list = viewer->Files();
+  ASSERT_TRUE(list.ok());
+  ASSERT_EQ(list->skipped.size(), 1u) << ToJson(*list);
+  EXPECT_NE(list->skipped[0].reason.find("is damaged or still being written (it ends early)"), std::string::npos);
+}
+
 TEST_F(ViewerTest, NamesThatPointOutside) {
   for (const char* name : {"../x.vis.db", "/etc/passwd", "sub/../../x.vis.db", "..", ""}) {
     EXPECT_EQ(viewer->Config(name).status().code(), Code::kUsage) << name;

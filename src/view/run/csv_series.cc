@@ -47,14 +47,17 @@ std::optional<int64_t> CsvWhole(std::string_view text) {
 // Rows of one step become one block.
 class CsvToSeries {
  public:
-  explicit CsvToSeries(SeriesWriter* writer) : writer_(writer) {}
+  CsvToSeries(SeriesWriter* writer, CutRows* cut) : writer_(writer), cut_(cut) {}
 
   Status Take(const CsvFile& file) {
     columns_.clear();
-    const Status status = ReadCsv(file.path, [&](const std::vector<SheetCell>& cells, bool first) {
-      if (first) return Head(file.metric, cells);
-      return Row(cells);
-    });
+    const auto take = [&](const std::vector<SheetCell>& cells, bool first) {
+      return first ? Head(file.metric, cells) : Row(cells);
+    };
+    uint64_t cut = 0;
+    const Status status = ReadCutCsv(file.path, take, &cut);
+    if (cut_->count == 0 && cut > 0) cut_->file = file.path;
+    cut_->count += cut;
     MSP_RETURN_IF_ERROR(EndStep());
     return status.code() == Code::kBadInput ? OkStatus() : status;
   }
@@ -119,6 +122,7 @@ class CsvToSeries {
 
   static constexpr size_t kAbsent = SIZE_MAX;
   SeriesWriter* writer_;
+  CutRows* cut_;
   size_t name_ = kAbsent, vpp_ = kAbsent, step_ = kAbsent, micro_ = kAbsent, blocks_ = 0;
   uint32_t table_ = 0;
   std::vector<size_t> columns_;
@@ -155,7 +159,7 @@ std::string MetricOfCsv(std::string_view file) {
   return std::string(file.substr(0, steps));
 }
 
-StatusOr<std::optional<SeriesFile>> SeriesOfCsv(const std::string& directory) {
+StatusOr<std::optional<SeriesFile>> SeriesOfCsv(const std::string& directory, CutRows* cut) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   const std::vector<CsvFile> files = CsvFilesOf(directory, names);
   if (files.empty()) return std::optional<SeriesFile>();
@@ -166,7 +170,7 @@ StatusOr<std::optional<SeriesFile>> SeriesOfCsv(const std::string& directory) {
   close(fd);
   SeriesWriter writer;
   Status status = writer.Open(path);
-  CsvToSeries convert(&writer);
+  CsvToSeries convert(&writer, cut);
   for (size_t i = 0; i < files.size() && status.ok(); ++i) status = convert.Take(files[i]);
   if (status.ok()) status = writer.Flush();
   writer.Close();

@@ -73,6 +73,7 @@ StatusOr<RunInfo> OpenRank::Info(Deadline until) {
   info.last_step = series_->last_step();
   info.interval = series_->interval();
   info.behind = series_->behind();
+  info.cut_rows = series_->cut_rows();
   return info;
 }
 

@@ -21,6 +21,7 @@ struct RunInfo {
   int64_t first_step = 0, last_step = -1, interval = 1;
   bool behind = false;   // the files hold more than what was read so far
   uint64_t version = 0;  // another one: there are other values
+  CutRows cut_rows;
 };
 
 struct RunRowsQuery {

@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "base/file.h"
-#include "view/run/csv_series.h"
 
 namespace msprobe::view {
 namespace {
@@ -26,7 +25,7 @@ StatusOr<std::unique_ptr<RankSeries>> RankSeries::Open(const std::vector<std::st
       MSP_RETURN_IF_ERROR(series->Add(path));
       continue;
     }
-    MSP_ASSIGN_OR_RETURN(auto file, SeriesOfCsv(directory));
+    MSP_ASSIGN_OR_RETURN(auto file, SeriesOfCsv(directory, &series->cut_rows_));
     if (file) series->sources_.push_back({*std::move(file), true, 0, {}, {}, {}, {}});
   }
   if (series->sources_.empty()) {

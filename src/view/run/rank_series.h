@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "monitor/series_reader.h"
+#include "view/run/csv_series.h"
 
 namespace msprobe::view {
 
@@ -59,6 +60,7 @@ class RankSeries {
   int64_t interval() const { return interval_ == 0 ? 1 : interval_; }
   int64_t first_step() const { return first_step_; }
   int64_t last_step() const { return last_step_; }
+  const CutRows& cut_rows() const { return cut_rows_; }
 
  private:
   struct Layout {
@@ -92,6 +94,7 @@ class RankSeries {
   std::unordered_map<std::string, uint32_t> series_ids_;
   int64_t interval_ = 0, first_step_ = 0, last_step_ = -1;
   size_t steps_seen_ = 0;
+  CutRows cut_rows_;
   bool behind_ = true;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "base/file.h"
 #include "json/writer.h"
 #include "view/run/run_json.h"
 
@@ -36,6 +37,8 @@ Status WriteRank(JsonWriter* json, int64_t number, OpenRank* rank, size_t column
   json->Member("rank", number);
   json->Member("width", width);
   json->Member("first_step", info.first_step);
+  json->Member("cut_rows", info.cut_rows.count);
+  json->Member("cut_file", BaseName(info.cut_rows.file));
   json->Member("last_step", info.last_step);
   json->Key("metrics");
   json->BeginArray();

@@ -1,6 +1,7 @@
 #include "view/run/run_json.h"
 
 #include "base/base64.h"
+#include "base/file.h"
 #include "json/writer.h"
 
 namespace msprobe::view {
@@ -37,6 +38,8 @@ std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int6
     json.Member("interval", info.interval);
     json.Member("version", info.version);
     json.Member("behind", info.behind);
+    json.Member("cut_rows", info.cut_rows.count);
+    json.Member("cut_file", BaseName(info.cut_rows.file));
     json.Member("changed", changed);
   });
   return json.Take();

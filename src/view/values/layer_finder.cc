@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "match/layer_place.h"
+#include "match/modules/layer_place.h"
 #include "ops/op_name.h"
 
 namespace msprobe::view {

@@ -19,6 +19,8 @@ interface RankData {
   width: number; // steps of a bin
   first_step: number;
   last_step: number;
+  cut_rows?: number;
+  cut_file?: string;
   metrics: MetricData[];
 }
 
@@ -43,7 +45,7 @@ export class ExportedRunApi implements RunApi {
 
   async info(run: string, rank?: number): Promise<RunInfo> {
     const { data } = this.find(run);
-    const { width, first_step, last_step, metrics } = this.rank(run, rank ?? data.ranks[0]?.rank ?? 0);
+    const { width, first_step, last_step, cut_rows, cut_file, metrics } = this.rank(run, rank ?? data.ranks[0]?.rank ?? 0);
     return {
       ranks: data.ranks.map((each) => each.rank),
       metrics: metrics.map(({ metric, stat, labels }) => ({ name: metric, stats: [stat], series: labels.length })),
@@ -52,6 +54,8 @@ export class ExportedRunApi implements RunApi {
       interval: width,
       version: 1,
       behind: false,
+      cut_rows: cut_rows ?? 0,
+      cut_file: cut_file ?? '',
       changed: data.changed,
     };
   }

@@ -8,6 +8,8 @@ export interface RunInfo {
   interval: number; // steps between two records
   version: number; // another one: there are other values
   behind: boolean; // the files hold more than what was read so far
+  cut_rows: number; // of csv files, as where the run was killed: left out
+  cut_file: string; // that has the first
   changed: number; // seconds since 1970
 }
 

@@ -18,6 +18,7 @@ export const enRun = {
   'run.whole': 'Whole run',
   'run.live': 'Live, step {step}',
   'run.ended': 'Step {step}, written {time}',
+  'run.cut': 'rows left out because they were cut: {rows}, in {file}',
   'run.behind': 'Reading, step {step} so far',
   'run.odd': 'NaN or infinite in {count} cells',
   'run.sigma': 'from the median of each row',

@@ -18,6 +18,7 @@ export const zhRun = {
   'run.whole': '整次运行',
   'run.live': '运行中，step {step}',
   'run.ended': 'step {step}，写入于 {time}',
+  'run.cut': '已略去被截断的行：{rows} 行，在 {file} 中',
   'run.behind': '正在读取，已到 step {step}',
   'run.odd': '{count} 个单元格含 NaN 或无穷大',
   'run.sigma': '相对各行的中位数',

@@ -55,7 +55,7 @@ describe('scales', () => {
 });
 
 describe('links', () => {
-  const info = { ranks: [0, 5], metrics: [{ name: 'actv', stats: ['min', 'norm'], series: 1 }, { name: 'grad_reduced', stats: ['norm'], series: 1 }], first_step: 0, last_step: 9, interval: 1, version: 1, behind: false, changed: 0 };
+  const info = { ranks: [0, 5], metrics: [{ name: 'actv', stats: ['min', 'norm'], series: 1 }, { name: 'grad_reduced', stats: ['norm'], series: 1 }], first_step: 0, last_step: 9, interval: 1, version: 1, behind: false, cut_rows: 0, cut_file: '', changed: 0 };
   it('keep what is looked at', () => {
     const choice = fitRunChoice(info, { run: 'a', rank: 5, fold: 'none', q: 'mlp', steps: [3, 9], scale: 'sigma', other: 'b', cell: 'mean' })!;
     expect(choice.metric).toBe('grad_reduced');

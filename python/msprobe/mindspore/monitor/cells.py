@@ -5,6 +5,7 @@ from typing import Any
 
 import mindspore
 
+from ..._capture.guard import shielded
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 
@@ -31,7 +32,7 @@ class CellWatch:
 
     def add(self, cell: Any, name: str) -> None:
         """Hooks a Cell whose rows begin with this name."""
-        self._handles.append(cell.register_forward_hook(self._hook(name)))
+        self._handles.append(cell.register_forward_hook(shielded(self._hook(name))))
         if not self._config.backward_only:
             self._board.expect("actv", name)
         if not self._config.forward_only:
@@ -65,7 +66,7 @@ class CellWatch:
         if not self._config.forward_only:
             for i, tensor in enumerate(outputs):
                 if tensor.dtype in _FLOATING:
-                    tensor.register_hook(self._gradient_hook(name, i if len(outputs) > 1 else -1))
+                    tensor.register_hook(shielded(self._gradient_hook(name, i if len(outputs) > 1 else -1)))
 
     def _gradient_hook(self, name: str, place: int) -> Callable:
         def hook(gradient: Any) -> None:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Optional
 
+from ..._capture.guard import shielded
 from ..._capture.log import logger
 from ..._capture.words import say
 from ..._monitor import config as configs
@@ -78,7 +79,7 @@ class TrainerMon(Phases):
             )
         else:
             self._open_board()
-        atexit.register(_end_at_exit, weakref.ref(self))
+        atexit.register(shielded(_end_at_exit), weakref.ref(self))
 
     def _open_board(self) -> None:
         config = self.config
@@ -133,8 +134,8 @@ class TrainerMon(Phases):
         self._model, self._optimizer = models, optimizer
         # Before the others: hooks of Cells that were there first see the gradients first.
         self._handles = [
-            optimizer.register_forward_pre_hook(self._before_step),
-            optimizer.register_forward_hook(self._after_step),
+            optimizer.register_forward_pre_hook(shielded(self._before_step)),
+            optimizer.register_forward_hook(shielded(self._after_step)),
         ]
         if not self.dynamic_enable:
             self._start()

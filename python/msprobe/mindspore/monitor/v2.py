@@ -5,6 +5,7 @@ from typing import Any
 
 from mindspore import Tensor
 
+from ..._capture.guard import shielded
 from ..._capture.log import logger
 from ..._monitor.v2_config import V2Config
 from ..._monitor.v2_files import V2Files
@@ -45,8 +46,8 @@ class MonitorV2(V2Phases):
         if optimizer is not None:
             check_optimizer(optimizer)
             self._optimizer = optimizer
-            self._parts.append(optimizer.register_forward_pre_hook(self._before_step))
-            self._parts.append(optimizer.register_forward_hook(self._after_step))
+            self._parts.append(optimizer.register_forward_pre_hook(shielded(self._before_step)))
+            self._parts.append(optimizer.register_forward_hook(shielded(self._after_step)))
         if "module" in kinds:
             self._watch_cells(chunks)
         if "weight_grad" in kinds:
@@ -165,9 +166,9 @@ class V2Cells(_V2Part):
         def backward(_: Any, to_inputs: Any, of_outputs: Any) -> None:
             self._take(name, "backward", grad_input=to_inputs, grad_output=of_outputs)
 
-        self._handles.append(cell.register_forward_pre_hook(before))
-        self._handles.append(cell.register_forward_hook(after))
-        self._handles.append(cell.register_backward_hook(backward))
+        self._handles.append(cell.register_forward_pre_hook(shielded(before)))
+        self._handles.append(cell.register_forward_hook(shielded(after)))
+        self._handles.append(cell.register_backward_hook(shielded(backward)))
 
     def _take(self, name: str, scope: str, **sides: Any) -> None:
         if not self.armed:
@@ -205,7 +206,7 @@ class V2Gradients(_V2Part):
         def hook(gradient: Any) -> None:
             self._take(name, gradient)
 
-        self._handles.append(parameter.register_hook(hook))
+        self._handles.append(parameter.register_hook(shielded(hook)))
 
     def _take(self, name: str, gradient: Any) -> None:
         micro = self._counts[name] = self._counts.get(name, 0) + 1

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Optional
 
 import torch
 
+from ... import _compat
 from .adapter import CompiledGraph, Layout, Seen, recording
 from .changes import changes_of
 from .drawn import drawn
@@ -316,7 +317,7 @@ def check_kernels(
     with recording() as graphs:
         result = torch.compile(function, dynamic=False)(*args, **kwargs)
         if backward:
-            flat = torch.utils._pytree.tree_leaves(result)
+            flat = _compat.tree_leaves(result)
             outs = [t for t in flat if isinstance(t, torch.Tensor) and t.requires_grad]
             if outs:
                 torch.autograd.backward([out.sum() for out in outs])

@@ -1,6 +1,7 @@
 """PrecisionChecker: modules compiled by torch.compile beside the same modules in eager."""
 
 import contextlib
+import functools
 import hashlib
 import math
 import os
@@ -11,6 +12,8 @@ from typing import Any, Optional
 import torch
 from torch import nn
 
+from ... import _compat
+from ..hook_points import callback
 from .results import IGNORED, CompareResult, ModuleDiff, diffs_of, rows_of, tensors_of, write_csv
 
 _CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.Sequential)
@@ -28,7 +31,7 @@ class _Part(nn.Module):
         self.kept: dict[str, Any] = {}
         self.keeps = False
 
-    @torch.compiler.disable
+    @_compat.disable_compiler
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the compiled module, and keeps what a comparison needs."""
         result = self.run(self.compiled[0], args, kwargs)
@@ -36,7 +39,8 @@ class _Part(nn.Module):
             self.kept = {"args": args, "kwargs": kwargs, "result": result, "gradients": {}}
             for number, tensor in enumerate(tensors_of(result)):
                 if tensor.requires_grad:
-                    tensor.register_hook(lambda g, n=number: self.kept["gradients"].__setitem__(n, g.detach().clone()))
+                    keep = functools.partial(_keep, self.kept["gradients"], number)
+                    tensor.register_hook(callback(keep))
         return result
 
     def run(self, module: Any, args: tuple, kwargs: dict) -> Any:
@@ -220,7 +224,7 @@ class PrecisionChecker:
     def _backend(self) -> Any:
         if not self.dump_graphs:
             return self.backend
-        inner = torch._dynamo.lookup_backend(self.backend)
+        inner = _compat.compiler_backend(self.backend)
 
         def written(graph: torch.fx.GraphModule, inputs: list) -> Any:
             os.makedirs(self.graph_dir, exist_ok=True)
@@ -312,12 +316,16 @@ class PrecisionChecker:
             scoped = not scope or any(name == p or name.startswith(p + ".") or p == "model" for p in scope)
             if not name or not scoped or (id(module) in inside and id(module) not in parts):
                 continue
-            handles.append(module.register_forward_hook(_hook(seen, name)))
+            handles.append(module.register_forward_hook(callback(_hook(seen, name))))
         return seen, handles
 
 
+def _keep(place: dict, number: int, gradient: torch.Tensor) -> None:
+    place[number] = gradient.detach().clone()
+
+
 def _hook(seen: dict, name: str) -> Callable:
-    @torch.compiler.disable
+    @_compat.disable_compiler
     def hook(module: nn.Module, inputs: tuple, output: Any) -> None:
         entry = {"grad_input": {}, "grad_output": {}}
         for part, value in (("input", inputs), ("output", output)):
@@ -325,8 +333,7 @@ def _hook(seen: dict, name: str) -> Callable:
             entry[f"fwd_{part}"] = dict(enumerate(t.detach().clone() for t in tensors))
             for number, tensor in enumerate(tensors):
                 if tensor.requires_grad:
-                    place = entry[f"grad_{part}"]
-                    tensor.register_hook(lambda g, place=place, n=number: place.__setitem__(n, g.detach().clone()))
+                    tensor.register_hook(callback(functools.partial(_keep, entry[f"grad_{part}"], number)))
         seen[name] = entry
 
     return hook

@@ -7,6 +7,8 @@ from typing import Any, Optional
 
 import torch
 
+from ... import _compat
+
 COLUMNS = "module_name check_type tensor_index status max_abs_diff mean_abs_diff max_rel_diff shape note".split()
 ATOL, RTOL = 1e-4, 1e-3
 PARTS = ("fwd_input", "fwd_output", "grad_input", "grad_output")
@@ -74,7 +76,7 @@ class CompareResult:
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
     """Lists the tensors of a value in order."""
-    return [leaf for leaf in torch.utils._pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in _compat.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def diff_of(eager: torch.Tensor, compiled: torch.Tensor) -> TensorDiff:

@@ -1,11 +1,13 @@
 """Stage backward: the gradients of a call, of its inputs as they were and changed."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..._capture.free_benchmark.settings import NO_CHANGE, Settings
+from ..hook_points import callback
 from .perturb import drawing_from, mapped, perturbed
 from .ratio import Difference, compare, threshold_of
 
@@ -31,10 +33,10 @@ class GradientCheck:
             value.detach().clone() if isinstance(value, torch.Tensor) else value for value in self._call.args
         ]
         self._leaves = [isinstance(value, torch.Tensor) and value.requires_grad for value in args]
-        out.register_hook(self._arrived)
+        out.register_hook(callback(self._arrived))
         wanted = [value for value, leaf in zip(args, self._leaves) if leaf]
         for number, tensor in enumerate(wanted):
-            tensor.register_hook(lambda gradient, number=number: self._compare(gradient, number))
+            tensor.register_hook(callback(functools.partial(self._compare, number=number)))
 
     def _arrived(self, gradient: torch.Tensor) -> None:
         with torch._C.DisableTorchFunction():

@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -10,6 +9,7 @@ from ... import _core
 from ..._capture.log import logger
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
+from ..hook_points import HookSet
 from .values import Values
 
 
@@ -34,8 +34,9 @@ class ModuleWatch:
         self._board = board
         self._values = values
         self._guard = guard
-        self._handles: list = []
+        self._hooks = HookSet()
         self._names: list = []
+        self._left_out: set = set()  # rows of outputs that were told
         declare, otherwise = weakref.WeakMethod(self._declare), weakref.WeakMethod(self._otherwise)
         self._taps = _core.ModuleTaps(
             board.journal,
@@ -62,8 +63,8 @@ class ModuleWatch:
         self._names.append(name)
         before, after = self._taps.add(forward, backward)
         if backward or self.by_row:
-            self._handles.append(module.register_forward_pre_hook(_Eager(before), with_kwargs=True, prepend=True))
-        self._handles.append(module.register_forward_hook(_Eager(after), with_kwargs=True))
+            self._hooks.before(module, before, kwargs=True, prepend=True)
+        self._hooks.after(module, after, kwargs=True)
         for wanted, table in ((forward, "actv"), (backward, "actv_grad")):
             if wanted:
                 self._board.expect(table, name)
@@ -75,9 +76,7 @@ class ModuleWatch:
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
         self._taps.remove()
 
     def finish(self) -> None:
@@ -88,6 +87,16 @@ class ModuleWatch:
                 "monitor: a backward pass began within the forward of a module, as none did before: gradients of modules"
                 " that it met first are missing in this step, and only in this one"
             )
+
+        for site, place in self._taps.take_left_out():
+            row = f"{self._names[site]}.output_{place}"
+            if row not in self._left_out:
+                self._left_out.add(row)
+                logger.info(
+                    "monitor: actv_grad of %s has no values: the module uses this output itself, or gives it twice, and what"
+                    " came from outside is not known apart",
+                    row,
+                )
 
     def next_step(self) -> None:
         """The optimizer has stepped: calls count from 0 again."""
@@ -102,18 +111,6 @@ class ModuleWatch:
 
     def _otherwise(self, numbers: list, tensors: list) -> None:
         self._guard(lambda: self._values.take(numbers, tensors, often=True))
-
-
-class _Eager:
-    """A hook that a compiler does not see. Of a copy of the model it does nothing."""
-
-    __slots__ = ("_hook",)
-
-    def __init__(self, hook: Callable) -> None:
-        self._hook = hook
-
-    def __call__(self, *arguments: Any) -> Any:
-        return None if torch.compiler.is_compiling() else self._hook(*arguments)
 
 
 def _has_old_backward_hook(module: torch.nn.Module) -> bool:

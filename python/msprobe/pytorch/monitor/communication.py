@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
+from ..hook_points import HookSet
 from .device_rows import FORMULAS, wide_type
 from .values import Values
 
@@ -59,7 +60,7 @@ class CommunicationWatch:
         self._found: dict = {}  # name of the row -> list of values of each call
         self._stacks: dict = {}
         self._waiting: dict = {}  # id of a Work -> (Work, what is to be done)
-        self._undo: list = []
+        self._hooks = HookSet()
         self.armed = True
 
     def install(self) -> None:
@@ -73,8 +74,7 @@ class CommunicationWatch:
             wrapped = self._wrap(name, original)
             for owner in (dist, dist.distributed_c10d):
                 if getattr(owner, name, None) is original:
-                    setattr(owner, name, wrapped)
-                    self._undo.append(functools.partial(setattr, owner, name, original))
+                    self._hooks.instead(owner, name, wrapped)
         wait = dist.Work.wait
 
         @functools.wraps(wait)
@@ -85,14 +85,11 @@ class CommunicationWatch:
                 self._guard(after)
             return result
 
-        dist.Work.wait = waited
-        self._undo.append(lambda: setattr(dist.Work, "wait", wait))
+        self._hooks.instead(dist.Work, "wait", waited)
 
     def remove(self) -> None:
         """Ends; the functions are those of torch.distributed again."""
-        for undo in reversed(self._undo):
-            undo()
-        self._undo.clear()
+        self._hooks.remove()
         self._waiting.clear()
         self._found.clear()
 

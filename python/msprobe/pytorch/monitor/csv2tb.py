@@ -92,7 +92,12 @@ def _convert(directory: str, rank: int, kinds: list, into: str) -> None:
 
 def _add_file(events: "_core.MonitorEvents", path: str) -> None:
     with open(path, encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
+        lines = file.readlines()
+        # A training that is killed leaves a part of a row: fewer columns, or a part of a number.
+        if len(lines) > 1 and (not lines[-1].endswith("\n") or lines[-1].count(",") < lines[0].count(",")):
+            logger.warning("monitor: %s, line %d was cut and is left out", path, len(lines))
+            lines.pop()
+        reader = csv.DictReader(lines)
         columns = [name for name in reader.fieldnames or () if name in _NUMBERS]
         for line, row in enumerate(reader, 2):
             try:

@@ -9,6 +9,7 @@ import torch
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from ..._monitor.names import squash
+from ..hook_points import HookSet
 from .values import Values, first_tensor
 
 _ROUNDS = 3  # of the power iteration
@@ -31,7 +32,7 @@ class FeatureWatch:
         """
         self._config, self._board, self._values, self._guard = config, board, values, guard
         self._micro_batches = max(micro_batches, 1)
-        self._handles: list = []
+        self._hooks = HookSet()
         self._calls: dict = {}
         self.armed = True
 
@@ -42,7 +43,7 @@ class FeatureWatch:
             if not name or (hook == "linear_hook" and not weight_name(module)):
                 continue
             self._board.expect(hook, name)
-            self._handles.append(module.register_forward_hook(functools.partial(self._after, hook, name)))
+            self._hooks.after(module, functools.partial(self._after, hook, name))
 
     def _name(self, hook: str, wanted: list, path: str, prefix: str) -> str:
         squashed = prefix + squash(path, self._config.squash_name)
@@ -52,12 +53,10 @@ class FeatureWatch:
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
 
     def _after(self, hook: str, name: str, module: torch.nn.Module, args: tuple, output: Any) -> None:
-        if not module.training or torch._C._current_graph_task_id() != -1 or torch.compiler.is_compiling():
+        if not module.training or torch._C._current_graph_task_id() != -1:
             return
         micro = self._calls.get((hook, name), 0)
         self._calls[hook, name] = (micro + 1) % self._micro_batches

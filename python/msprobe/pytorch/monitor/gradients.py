@@ -9,6 +9,7 @@ import torch
 from ... import _core
 from ..._capture.log import logger
 from ..._monitor.config import MonitorConfig
+from ..hook_points import HookSet
 from .optimizers import OptimizerView, gradient_of
 
 # take(name, micro step, gradient, last part of the tag)
@@ -35,7 +36,7 @@ class UnreducedGradients:
         self._take = take
         self._counts: dict = {}  # what gets gradients -> backward passes in this step
         self._native: list = []  # hooks that count themselves
-        self._undo: list = []
+        self._hooks = HookSet()
         self.way = ""  # for people: how gradients are read
 
     def next_step(self) -> None:
@@ -78,9 +79,7 @@ class UnreducedGradients:
 
     def remove(self) -> None:
         """Ends; everything is as it was."""
-        for undo in reversed(self._undo):
-            undo()
-        self._undo.clear()
+        self._hooks.remove()
         self._native.clear()
 
     # ---- which pass it is
@@ -107,14 +106,12 @@ class UnreducedGradients:
                 native = None if self._config.monitor_mbs_grad else self.native(name, self._micro_batches)
                 if native is not None:
                     self._native.append(native)
-                handle = parameter.register_post_accumulate_grad_hook(native if native is not None else hook)
+                self._hooks.on_accumulated(parameter, native if native is not None else hook)
             else:
                 # After the trainer's own hook, which adds the gradient to main_grad.
                 with torch.enable_grad():
                     node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
-                handle = node.register_hook(hook)
-                self._undo.append(lambda node=node: None)  # an accumulator lives as long as someone holds it
-            self._undo.append(handle.remove)
+                self._hooks.on_node(node, hook)
 
     def _parameter_hook(self, parameter: Any, name: str) -> Callable:
         key = id(parameter)
@@ -139,8 +136,7 @@ class UnreducedGradients:
                 name,
             )
             return False
-        setattr(module, name, wrap(original))
-        self._undo.append(lambda: setattr(module, name, original))
+        self._hooks.instead(module, name, wrap(original))
         return True
 
     def _patch_fsdp1(self, models: list) -> None:
@@ -236,13 +232,17 @@ class UnreducedGradients:
 
     def _wrap_zero(self, original: Callable) -> Callable:
         def reduce(zero: Any, *rest: Any, **named: Any) -> Any:
-            self._guarded(lambda: self._take_ipg(zero))
+            self._guarded(lambda: self._take_ipg(zero, rest))
             return original(zero, *rest, **named)
 
         return reduce
 
-    def _take_ipg(self, zero: Any) -> None:
-        for group, parameter, *_ in getattr(zero, "params_in_ipg_bucket", ()):
+    def _take_ipg(self, zero: Any, arguments: tuple) -> None:
+        filled = getattr(zero, "params_in_ipg_bucket", ())
+        buckets = getattr(zero, "ipg_buckets", None)  # from DeepSpeed 0.18 on, by dtype
+        if buckets:
+            filled = [row for dtype in arguments if isinstance(dtype, torch.dtype) for row in buckets[dtype].params]
+        for group, parameter, *_ in filled:
             if isinstance(parameter, int):  # from DeepSpeed 0.17 on an index
                 parameter = zero.bit16_groups[group][parameter]
             name = self._names.get(parameter)

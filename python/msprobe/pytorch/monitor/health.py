@@ -12,6 +12,7 @@ import torch
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from ..._monitor.names import squash
+from ..hook_points import HookSet
 from .features import upper, weight_name
 from .values import Values, first_tensor, local_part
 
@@ -41,12 +42,12 @@ class HealthWatch:
         self._config, self._board, self._values, self._guard = config, board, values, guard
         self._kinds = config.health
         self._micro_batches = max(micro_batches, 1)
-        self._handles: list = []
+        self._hooks = HookSet()
         self._weights: dict = {}  # name -> module
         self._vectors: dict = {}  # name -> vector of the power iteration
         self._calls: dict = {}
         self._pending: list = []  # (table, name, values)
-        self._attention: Optional[Any] = None
+        self._sees_attention = False
         self._inside: list = []  # names of the modules whose forward runs
         self.armed = True
 
@@ -76,8 +77,8 @@ class HealthWatch:
             if "attention" in self._kinds and _is_attention(module, last):
                 self._expect("health_attention", name)
                 self._board.why("health_attention", name, "it does not call scaled_dot_product_attention")
-                self._handles.append(module.register_forward_pre_hook(self._enter(name)))
-                self._handles.append(module.register_forward_hook(lambda *_: self._leave(), always_call=True))
+                self._hooks.before(module, self._enter(name))
+                self._hooks.after(module, lambda *_: self._leave(), always=True)
         if "attention" in self._kinds:
             self._watch_attention()
 
@@ -99,15 +100,10 @@ class HealthWatch:
             if this is module and self._runs(this) and self._is_last((table, name)):
                 self._guard(lambda: self._measure(table, name, measure, this, output))
 
-        self._handles.append(module.register_forward_hook(after))
+        self._hooks.after(module, after)
 
     def _runs(self, module: torch.nn.Module) -> bool:
-        return (
-            self.armed
-            and module.training
-            and torch._C._current_graph_task_id() == -1
-            and not torch.compiler.is_compiling()
-        )
+        return self.armed and module.training and torch._C._current_graph_task_id() == -1
 
     def _is_last(self, key: tuple) -> bool:
         """Whether this is the last micro step; the others have no value."""
@@ -125,15 +121,9 @@ class HealthWatch:
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
         self._pending.clear()
-        if self._attention is not None:
-            owner, original, call = self._attention
-            if owner.scaled_dot_product_attention is call:
-                owner.scaled_dot_product_attention = original
-            self._attention = None
+        self._sees_attention = False
 
     def finish(self) -> None:
         """Right before the step: weights; what was computed is fetched at its end."""
@@ -200,8 +190,9 @@ class HealthWatch:
             self._inside.pop()
 
     def _watch_attention(self) -> None:
-        if self._attention is not None:
+        if self._sees_attention:
             return
+        self._sees_attention = True
         owner = torch.nn.functional
         original = owner.scaled_dot_product_attention
 
@@ -211,8 +202,7 @@ class HealthWatch:
                 self._guard(lambda: self._take_attention(name, query, key, args, kwargs))
             return original(query, key, *args, **kwargs)
 
-        owner.scaled_dot_product_attention = scaled_dot_product_attention
-        self._attention = (owner, original, scaled_dot_product_attention)
+        self._hooks.instead(owner, "scaled_dot_product_attention", scaled_dot_product_attention)
 
     def _take_attention(self, name: str, query: Any, key: Any, args: tuple, kwargs: dict) -> None:
         if not self._is_last(("health_attention", name)):

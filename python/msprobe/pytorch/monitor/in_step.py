@@ -14,7 +14,7 @@ from typing import Any, Optional
 
 import torch
 
-from ... import _core
+from ... import _compat, _core
 from ..._capture.log import logger
 from .optimizers import OptimizerView
 
@@ -83,7 +83,7 @@ class InStep:
         return alone, changed
 
     def _goes_one_by_one(self) -> bool:
-        if torch.compiler.is_compiling():
+        if _compat.is_compiling():
             return False
         return not any(group.get(way) for group in self._optimizer.param_groups for way in _OTHER_WAYS)
 

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 
 from ..._monitor.board import Board
+from ..hook_points import HookSet
 from .values import Values, local_part
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -30,22 +31,19 @@ class InputWatch:
         """
         self._board, self._values, self._guard = board, values, guard
         self._micro_batches = max(micro_batches, 1)
-        self._handles: list = []
+        self._hooks = HookSet()
         self._calls: dict = {}  # chunk -> forward passes in this step
         self._losses = 0
         self.armed = True
 
     def add(self, model: torch.nn.Module, prefix: str) -> None:
         """Hooks a model."""
-        hook = self._hook(prefix)
-        self._handles.append(model.register_forward_hook(hook, with_kwargs=True))
+        self._hooks.after(model, self._hook(prefix), kwargs=True)
         self._board.expect("model_input", prefix)
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
         self.next_step()
 
     def next_step(self) -> None:
@@ -64,7 +62,7 @@ class InputWatch:
 
     def _hook(self, prefix: str) -> Callable:
         def hook(module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-            if self.armed and module.training and not torch.compiler.is_compiling():
+            if self.armed and module.training:
                 self._guard(lambda: self._take(prefix, args, kwargs, output))
 
         return hook

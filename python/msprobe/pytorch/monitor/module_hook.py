@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from ..._capture.errors import MsprobeException
+from ..._capture.guard import shielded
 from ..._capture.log import logger
 from ..._monitor import config as configs
 from ..._monitor import names, output
@@ -21,10 +22,11 @@ from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
 from ..._monitor.live import LiveJudge
 from ..._monitor.phases import Phases
-from .. import hooks
+from .. import recorder
 from .activations import ModuleWatch
 from .alarm_dump import AlarmDump
 from .communication import CommunicationWatch
+from .compiled import CompiledWatch
 from .earlier_calls import EarlierCalls
 from .faults import OURS
 from .features import FeatureWatch
@@ -66,7 +68,7 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
             ValueError: The configuration cannot be read, a value is out of range, or the output cannot be written.
             TypeError: A value of the configuration has the wrong type.
         """
-        hooks.init()
+        recorder.init()
         self.config_file_path = config_file_path
         self.params_have_main_grad = params_have_main_grad
         self.config = configs.load_config(config_file_path)
@@ -87,6 +89,7 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         self._judge: Optional[LiveJudge] = None
         self._alarm_dump: Optional[AlarmDump] = None
         self._callbacks: list = []
+        self._compiled: Optional[CompiledWatch] = None
         self._broken = False
         self._clear()
         if self.dynamic_enable:
@@ -134,7 +137,7 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         self._judge = self._new_judge(self.tensorboard_dir, anomalies)
         if self._judge is not None:
             self._judge.news = self._alarm_news()
-        atexit.register(_end_at_exit, weakref.ref(self))
+        atexit.register(shielded(_end_at_exit), weakref.ref(self))
 
     def _alarm_news(self) -> Optional[AlarmNews]:
         way = self.config.actions.ranks
@@ -265,7 +268,15 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
             self._alarm_dump = AlarmDump(self.model, self.tensorboard_dir, config.actions.dump_config)
             self._judge.dump = self._alarm_dump.begin
         self._start_laws()
+        self._watch_compiled()
         self._arm()
+
+    def _watch_compiled(self) -> None:
+        if self._compiled is None:
+            self._compiled = CompiledWatch()
+        self._compiled.tell(self._board.compiled)
+        if self._book is not None:
+            self._compiled.tell(self._book.compiled)
 
     def _watch_modules(self) -> None:
         config, board = self.config, self._board
@@ -322,6 +333,9 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
 
     def _remove_hooks(self) -> None:
         self._remove_laws()
+        if self._compiled is not None:
+            self._compiled.remove()
+            self._compiled = None
         for part in (
             self._gradients,
             self._inputs,

@@ -73,6 +73,14 @@ class OptimizerView:
                 return self.narrow(parameter, own.get("exp_avg")), self.narrow(parameter, own.get("exp_avg_sq"))
         return None, None
 
+    def weight(self, parameter: Any) -> Any:
+        """What this rank has of the parameter between steps."""
+        return parameter
+
+    def elsewhere(self, parameter: Any) -> bool:
+        """Whether only other ranks have a part of its gradient."""
+        return False
+
     def narrow(self, parameter: Any, flat: Any) -> Any:
         """The parameter's part of a state; the state itself where it is not flat."""
         return flat
@@ -153,6 +161,18 @@ class DeepSpeedView(OptimizerView):
         while skipped < len(group) and self._slice(group[skipped]) is None:
             skipped += 1
         return gradients[index - skipped]
+
+    def weight(self, parameter: Any) -> Any:
+        """Of a parameter that stage 3 has released its partition, in full precision as the optimizer steps it."""
+        flat = self.master(parameter)
+        if parameter.numel() or not self.stage3 or flat is None:
+            return parameter
+        begin, count = self._slice(parameter) or (0, 0)
+        return flat.narrow(0, begin, count) if begin + count <= flat.numel() else parameter  # it may be offloaded
+
+    def elsewhere(self, parameter: Any) -> bool:
+        """Whether its partition is that of another rank."""
+        return id(parameter) in self._place and self._slice(parameter) is None
 
     def narrow(self, parameter: Any, flat: Any) -> Any:
         """The parameter's part of the flat state."""

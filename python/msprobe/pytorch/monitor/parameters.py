@@ -86,11 +86,15 @@ class ParameterWatch:
             for parameter, name in self.names.items():
                 if table == "grad_reduced" and name in self._duplicates:
                     continue
-                if local_part(parameter.detach()).numel() == 0:
+                if local_part(self._view.weight(parameter).detach()).numel() == 0:
                     continue
                 self._board.expect(table, name)
                 if table in _TAGS:
                     self.series(table, name)
+
+    def weight(self, parameter: Any) -> Any:
+        """What this rank has of a parameter between steps."""
+        return self._view.weight(parameter)
 
     def series(self, table: str, name: str) -> int:
         """The number of a series of a parameter."""
@@ -160,17 +164,21 @@ class ParameterWatch:
                 self._first = False
                 numbers.append(self.series("grad_reduced", name))
                 tensors.append(gradient)
+            elif self._view.elsewhere(parameter):
+                self._board.unexpect("grad_reduced", name)
         if config.mv_distribution or config.mg_direction:
             self._list_moments(parameter, name, numbers, tensors)
-        if config.param_distribution and parameter.numel() != 0:
+        weight = self._view.weight(parameter)
+        if config.param_distribution and weight.numel() != 0:
             numbers.append(self.series("param_origin", name))
-            tensors.append(parameter)
+            tensors.append(weight)
 
     def list_after(self, parameter: Any, name: str, numbers: list, tensors: list) -> None:
         """Appends what is read of a parameter after its update."""
-        if self._config.param_distribution and parameter.numel() != 0:
+        weight = self._view.weight(parameter)
+        if self._config.param_distribution and weight.numel() != 0:
             numbers.append(self.series("param_updated", name))
-            tensors.append(parameter)
+            tensors.append(weight)
 
     def take_gradients(self) -> None:
         """The gradients as they are now, for who asks before the step."""

@@ -7,6 +7,9 @@ from typing import Any
 
 import torch
 
+from ..._capture.guard import shielded
+from ..hook_points import HookSet
+
 
 class StepHooks:
     """Calls two functions around each step of an optimizer, whatever library it is from."""
@@ -19,27 +22,24 @@ class StepHooks:
             before: Called before each step.
             after: Called after it.
         """
-        self._undo: list = []
+        self._hooks = HookSet()
         own = hasattr(optimizer, "_optimizer_step_pre_hooks") and hasattr(optimizer, "_optimizer_step_post_hooks")
         if isinstance(optimizer, torch.optim.Optimizer) and own:
-            self._undo.append(optimizer.register_step_pre_hook(lambda *_: before()).remove)
-            self._undo.append(optimizer.register_step_post_hook(lambda *_: after()).remove)
+            self._hooks.around_step(optimizer, lambda *_: before(), lambda *_: after())
             return
+        first, last = shielded(before), shielded(after)
         original = optimizer.step
 
         @functools.wraps(original)
         def step(this: Any, *args: Any, **kwargs: Any) -> Any:
-            before()
+            first()
             result = original(*args, **kwargs)
-            after()
+            last()
             return result
 
         # A method, because schedulers of the learning rate wrap what they find here and bind it again.
-        optimizer.step = types.MethodType(step, optimizer)
-        self._undo.append(lambda: optimizer.__dict__.pop("step", None))
+        self._hooks.instead(optimizer, "step", types.MethodType(step, optimizer))
 
     def remove(self) -> None:
         """Ends."""
-        for undo in self._undo:
-            undo()
-        self._undo.clear()
+        self._hooks.remove()

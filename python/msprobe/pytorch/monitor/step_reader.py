@@ -50,7 +50,7 @@ class StepReader:
         watch.take_before()
         if self._updates is not None:
             for parameter, name in watch.names.items():
-                self._updates.keep(parameter, name)
+                self._updates.keep(watch.weight(parameter), name)
 
     def after(self) -> None:
         """Right after it."""
@@ -88,7 +88,7 @@ class StepReader:
             self._parameters.list_before(parameter, name, numbers, tensors)
             self._values.take(numbers, tensors)
         if self._updates is not None:
-            self._updates.keep(parameter, name)
+            self._updates.keep(self._parameters.weight(parameter), name)
 
     def _read_after(self, parameter: Any, taken: bool) -> None:
         if not taken:
@@ -98,4 +98,4 @@ class StepReader:
 
     def _take_update(self, parameter: Any) -> None:
         name = self._parameters.names[parameter]
-        self._updates.take(parameter, name, self._parameters.series("param_update", name))
+        self._updates.take(self._parameters.weight(parameter), name, self._parameters.series("param_update", name))

@@ -13,6 +13,7 @@ import torch
 
 from ..._capture.files import write_file
 from ..._capture.log import logger
+from ..hook_points import HookSet
 
 
 class StructureWatch:
@@ -26,17 +27,15 @@ class StructureWatch:
         """
         self._path = os.path.join(directory, "module_struct.json")
         self._found: dict = {}
-        self._handles: list = []
+        self._hooks = HookSet()
 
     def add(self, module: torch.nn.Module, name: str) -> None:
         """Hooks a module."""
-        self._handles.append(module.register_forward_hook(functools.partial(self._after, name), with_kwargs=True))
+        self._hooks.after(module, functools.partial(self._after, name), kwargs=True)
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
 
     @property
     def is_known(self) -> bool:
@@ -85,11 +84,11 @@ class StackWatch:
         """
         self._path = os.path.join(directory, "stack_info.csv")
         self._stacks: dict = {}
-        self._handles: list = []
+        self._hooks = HookSet()
 
     def add(self, module: torch.nn.Module, name: str) -> None:
         """Hooks a module."""
-        self._handles.append(module.register_forward_hook(self._hook(name)))
+        self._hooks.after(module, self._hook(name))
 
     def _hook(self, name: str) -> Callable:
         def after(*_: Any) -> None:
@@ -112,6 +111,4 @@ class StackWatch:
 
     def remove(self) -> None:
         """Removes the hooks."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()

@@ -6,17 +6,21 @@ from typing import Any, Optional
 import torch
 import torch.distributed as dist
 
+from ..._capture.log import logger
 from ..._monitor.v2_config import V2Config
 from ..._monitor.v2_files import V2Files
 from ..._monitor.v2_phases import V2Phases
-from .. import hooks
+from .. import recorder
 from .activations import ModuleWatch
 from .communication import CommunicationWatch
+from .compiled import CompiledWatch
 from .faults import OURS
 from .gradients import UnreducedGradients
 from .optimizers import OptimizerView, view_of
 from .step_hooks import StepHooks
 from .values import Values
+
+_MOST_CALLS = 4096  # of a module within a step
 
 
 class MonitorV2(V2Phases):
@@ -33,7 +37,7 @@ class MonitorV2(V2Phases):
         Raises:
             ValueError: The directory cannot be written.
         """
-        hooks.init()
+        recorder.init()
         initialized = dist.is_available() and dist.is_initialized()
         super().__init__(config, dist.get_rank() if initialized else 0)
         if self._files is not None:
@@ -59,6 +63,7 @@ class MonitorV2(V2Phases):
             self._watch_gradients([m for _, m in chunks])
         if "cc" in kinds and self._has_communication():
             self._watch_communication()
+        self._parts.append(CompiledWatch())
         self._arm()
 
     def _has_communication(self) -> bool:
@@ -180,8 +185,18 @@ class V2Modules(ModuleWatch):
         board = SimpleNamespace(expect=lambda *_: None, why=lambda *_: None, journal=files.journal)
         super().__init__(config, board, values, 1, guard)
         self._files = files
+        self._has_many = False
 
-    def _declare(self, site: int, gradient: bool, output: bool, place: int, turn: int, group: int) -> int:
+    def _declare(self, site: int, gradient: bool, output: bool, place: int, turn: int, group: int) -> Optional[int]:
+        if turn >= _MOST_CALLS:  # without a step that is seen they would have no end
+            if not self._has_many:
+                self._has_many = True
+                logger.warning(
+                    "monitor: of %s, called %d times without a step of the optimizer, further calls have no rows",
+                    self._names[site],
+                    turn,
+                )
+            return None
         word, scope = ("grad_", "backward") if gradient else ("", "forward")
         name = f"{self._names[site]}.{word}{'output' if output else 'input'}.{place}"
         return self._files.number_at("module", name, scope, turn)

@@ -41,6 +41,11 @@ class PyModuleTaps {
   }
   void NextStep() { taps_->NextStep(); }
   bool TakeSurprise() { return taps_->TakeSurprise(); }
+  nb::list TakeLeftOut() {
+    nb::list found;
+    for (const auto& [site, place] : taps_->TakeLeftOut()) found.append(nb::make_tuple(site, place));
+    return found;
+  }
   void Remove() { taps_->Remove(); }
   bool armed() const { return taps_->armed; }
   void set_armed(bool armed) { taps_->armed = armed; }
@@ -65,6 +70,9 @@ void BindModuleTaps(nb::module_& m) {
            "Whether a backward pass began within a forward for the first time, late: gradients before it may be "
            "missing. "
            "Told once.")
+      .def("take_left_out", &PyModuleTaps::TakeLeftOut,
+           "(site, place) of outputs met since the last call whose gradient nobody knows: the module uses them itself, "
+           "or gives them twice.")
       .def("remove", &PyModuleTaps::Remove, "Takes nothing more.")
       .def_prop_rw("armed", &PyModuleTaps::armed, &PyModuleTaps::set_armed, "Whether the hooks take what they see.");
 }

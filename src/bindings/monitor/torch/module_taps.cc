@@ -9,7 +9,6 @@
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/autograd_graph.h"
-#include "bindings/torch/identity.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
@@ -45,6 +44,8 @@ std::vector<Item> TensorsOf(PyObject* args, PyObject* kwargs) {
 }
 
 constexpr size_t kMostRows = 16384;
+constexpr int64_t kNoMoreCalls = int64_t{1} << 32;  // of a row that has no series for a further one
+constexpr uint32_t kNoSeries = ~0U;
 
 bool WantsGradient(PyObject* item) { return IsTensor(item) && AttrIsTrue(item, torch_names.requires_grad); }
 
@@ -72,12 +73,8 @@ class AfterTap final : public Tap {
   using Tap::Tap;
   // module, args, kwargs, output
   PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
-    PyObject* result = nullptr;
-    if (taps_->armed && count >= 4) {
-      Shielded([&] { result = taps_->After(site_, a[0], a[1], a[2], a[3]); });
-    }
-    if (result == nullptr) Py_RETURN_NONE;
-    return result;
+    if (taps_->armed && count >= 4) Shielded([&] { taps_->After(site_, a[0], a[1], a[2], a[3]); });
+    Py_RETURN_NONE;
   }
 };
 
@@ -113,23 +110,22 @@ void ModuleTaps::Before(TapSite* site, PyObject* args, PyObject* kwargs) {
   if (!again) ++depth_;
 }
 
-PyObject* ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output) {
+void ModuleTaps::After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output) {
   static PyObject* const training = PyUnicode_InternFromString("training");
   const InTool guard;
   if (site->forward && !InBackward() && (options_.by_row || AttrIsTrue(module, training))) {
     TakeForward(site, args, kwargs, output);
   }
-  if (!site->backward || site->open.empty()) return nullptr;
+  if (!site->backward || site->open.empty()) return;
   const TapSite::Open open = site->open.back();
   site->open.pop_back();
-  PyObject* result = torch_objects().Grad() ? HookBackward(site, open, args, output) : nullptr;
+  if (torch_objects().Grad()) HookBackward(site, open, args, output);
   if (!open.again) {
     depth_ = open.depth;
-    if (depth_ > 0) return result;
+    if (depth_ > 0) return;
     if (!open_calls_.empty()) ++forwards_;
   }
   HookOpenCalls();
-  return result;
 }
 
 void ModuleTaps::TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output) {
@@ -142,14 +138,14 @@ void ModuleTaps::TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, Py
   site->forwards = (site->forwards + 1) % options_.micro_batches;
 }
 
-PyObject* ModuleTaps::HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output) {
+void ModuleTaps::HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output) {
   const std::vector<PyObject*> outputs = PyTuple_Check(output) ? ItemsOf(output) : std::vector<PyObject*>{output};
   const std::vector<PyObject*> given = ItemsOf(args);
   std::vector<size_t> wanted, positions;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (WantsGradient(outputs[i])) wanted.push_back(i);
   }
-  if (wanted.empty()) return nullptr;
+  if (wanted.empty()) return;
   std::vector<GradEdge> from, to;
   for (size_t i = 0; i < given.size(); ++i) {
     if (!WantsGradient(given[i])) continue;
@@ -163,34 +159,36 @@ PyObject* ModuleTaps::HookBackward(TapSite* site, const TapSite::Open& open, PyO
   // Others in each forward.
   const bool now = at_once_ || open.again || sites_.size() <= kFew || forwards_ < kFirstForwards ||
                    (forwards_ + calls_++) % kOneOf == 0 || wanted.size() > 1;
-  open_calls_.push_back({call, open.since, from, std::move(to), wanted, std::move(positions), now});
-  if (!now) return nullptr;
-  std::vector<PyObject*> replaced;
-  std::vector<Ref> views;
-  // A node of its own for each of several: the module may use one output to make another.
-  for (size_t k = 0; k < wanted.size(); ++k) {
-    PyObject* tensor = outputs[wanted[k]];
-    if (wanted.size() > 1 && std::find(given.begin(), given.end(), tensor) == given.end()) {
-      Ref view(PyObject_CallMethodOneArg(tensor, torch_names.view_as, tensor));
-      if (!view) return PyErr_Clear(), nullptr;
-      replaced.push_back(tensor);
-      views.push_back(view);
-      from[k] = EdgeOf(view.get());
+  open_calls_.push_back({call, site, open.since, std::move(from), std::move(to), wanted, std::move(positions), now});
+  if (now) HookOutputs(open_calls_.back());
+}
+
+// Outputs that nodes of the call itself lead to: at their nodes more arrives than what came from outside.
+void ModuleTaps::HookOutputs(const OpenCall& one) {
+  std::vector<bool> left(one.outputs.size());
+  if (one.outputs.size() > 1) {
+    std::vector<InputEdge> inside;
+    TapWalk().FindEdges(one.outputs, one.since, one.outputs, &inside);
+    for (const InputEdge& edge : inside) left[edge.input] = true;
+    for (size_t k = 0; k < one.outputs.size(); ++k) {
+      // Of one tensor given twice nobody knows which place it came by, and what was given to the call has other users.
+      left[k] = left[k] || std::count(one.outputs.begin(), one.outputs.end(), one.outputs[k]) > 1 ||
+                std::find(one.inputs.begin(), one.inputs.end(), one.outputs[k]) != one.inputs.end();
     }
-    if (!from[k].is_leaf) call->HookOutput(from[k], wanted[k]);
   }
-  if (replaced.empty()) return nullptr;
-  PyObject* result = ReplaceTensors(output, replaced, views);
-  if (result == nullptr) PyErr_Clear();
-  return result;
+  for (size_t k = 0; k < one.outputs.size(); ++k) {
+    if (left[k]) {
+      left_out_.emplace(one.site->index, one.output_positions[k]);
+    } else if (!one.outputs[k].is_leaf) {
+      one.call->HookOutput(one.outputs[k], one.output_positions[k]);
+    }
+  }
 }
 
 void ModuleTaps::HookOpenCalls() {
   const auto calls = std::exchange(open_calls_, {});
   for (const OpenCall& one : calls) {
-    for (size_t k = 0; !one.outputs_hooked && k < one.outputs.size(); ++k) {
-      if (!one.outputs[k].is_leaf) one.call->HookOutput(one.outputs[k], one.output_positions[k]);
-    }
+    if (!one.outputs_hooked) HookOutputs(one);
     if (one.inputs.empty()) continue;
     std::vector<InputEdge> edges;
     TapWalk().FindEdges(one.outputs, one.since, one.inputs, &edges);
@@ -255,6 +253,7 @@ void ModuleTaps::Note(TapSite* site, bool gradient, bool output, int64_t turn, c
       if (!options_.journal->Read(value.item, options_.threads, &reading)) {
         SettleRows();  // series are declared in the order in which they come
         const uint32_t number = Number(row);
+        if (number == kNoSeries) continue;
         options_.journal->journal().Announce({&number, 1});
         unread->numbers.push_back(number);
         unread->items.push_back(value.item);
@@ -276,6 +275,7 @@ void ModuleTaps::SettleRows() {
     // Each for itself: one without a series takes no others with it.
     Shielded([&] {
       const uint32_t number = Number(row);
+      if (number == kNoSeries) return;
       if (row.reading) {
         options_.journal->PutReading(number, *row.reading);
       } else {
@@ -290,6 +290,7 @@ uint32_t ModuleTaps::Number(const Row& r) {
   TapSite* site = r.site;
   const uint64_t row = (static_cast<uint64_t>(r.place + 1) << 2) | (r.gradient ? 2U : 0U) | (r.output ? 1U : 0U);
   const int64_t turn = options_.by_row ? site->seen[row]++ : r.turn;
+  if (turn >= kNoMoreCalls) return kNoSeries;
   const uint64_t key = (static_cast<uint64_t>(turn) << (kPlaceBits + 2)) | row;
   for (const auto& [known, series] : site->few) {
     if (known == key) return series;
@@ -299,6 +300,10 @@ uint32_t ModuleTaps::Number(const Row& r) {
                                  r.gradient ? Py_True : Py_False, r.output ? Py_True : Py_False,
                                  static_cast<long long>(r.place), static_cast<long long>(turn),
                                  static_cast<long long>(std::max<int64_t>(site->group, 0))));
+  if (made.get() == Py_None) {
+    site->seen[row] = kNoMoreCalls;
+    return kNoSeries;
+  }
   const auto number = made ? PyLong_AsLong(made.get()) : -1;
   if (number < 0) throw std::runtime_error(TakeError());
   constexpr size_t kFew = 8;

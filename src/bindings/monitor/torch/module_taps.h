@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,9 +54,9 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   void Attach();
 
   TapSite* Add(bool forward, bool backward);
-  /// Before and after a module's forward. After() gives what stands in for the output, a new reference, or null.
+  /// Before and after a module's forward.
   void Before(TapSite* site, PyObject* args, PyObject* kwargs);
-  PyObject* After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output);
+  void After(TapSite* site, PyObject* module, PyObject* args, PyObject* kwargs, PyObject* output);
   /// Takes what is left of gradients of which some never came.
   void Finish();
   /// The optimizer has stepped: calls count from 0 again.
@@ -63,6 +64,8 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   /// A backward pass began within the forward of a module for the first time when hooks had long been put off: of the
   /// step so far gradients may be missing. Tells it once.
   bool TakeSurprise() { return std::exchange(surprise_, false); }
+  /// (site, place) of outputs whose gradient nobody knows, for the module uses them itself or gives them twice.
+  std::set<std::pair<size_t, size_t>> TakeLeftOut() { return std::exchange(left_out_, {}); }
   /// Lets go of what it calls.
   void Remove();
 
@@ -89,12 +92,14 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   /// A call that is to be hooked, when the outermost module ends.
   struct OpenCall {
     std::shared_ptr<TapCall> call;
+    TapSite* site;
     uint64_t since;
     std::vector<GradEdge> outputs, inputs;
     std::vector<size_t> output_positions, input_positions;
     bool outputs_hooked;
   };
   void HookOpenCalls();
+  void HookOutputs(const OpenCall& one);
   /// What cannot be read here.
   struct Unread {
     std::vector<uint32_t> numbers;
@@ -105,7 +110,7 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   void SettleRows();
   uint32_t Number(const Row& row);
   void TakeForward(TapSite* site, PyObject* args, PyObject* kwargs, PyObject* output);
-  PyObject* HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output);
+  void HookBackward(TapSite* site, const TapSite::Open& open, PyObject* args, PyObject* output);
 
   Options options_;
   std::vector<std::unique_ptr<TapSite>> sites_;
@@ -118,6 +123,7 @@ class ModuleTaps final : public TapOwner, public std::enable_shared_from_this<Mo
   // Some models differentiate within a forward, before the outermost module has ended: theirs are hooked at once. That
   // shows in the first forwards, in which all are; later one of several is, to notice it.
   bool at_once_ = false, surprise_ = false;
+  std::set<std::pair<size_t, size_t>> left_out_;
   int64_t forwards_ = 0;  // of outermost modules, with calls to hook
   TapSite* outermost_ = nullptr;
   int64_t calls_ = 0;

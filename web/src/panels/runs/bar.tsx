@@ -100,6 +100,7 @@ function RunState({ info }: { info: RunInfo }) {
     <span class="run-state muted" data-test="run-state" data-step={info.last_step}>
       <span class={`run-dot ${live ? 'live' : ''}`} />
       {info.behind ? t('run.behind', { step }) : live ? t('run.live', { step }) : t('run.ended', { step, time: timeText(info.changed) })}
+      {info.cut_rows > 0 && <span data-test="run-cut"> · {t('run.cut', { rows: grouped(info.cut_rows), file: info.cut_file })}</span>}
     </span>
   );
 }

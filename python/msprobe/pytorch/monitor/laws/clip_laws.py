@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad
 
+from ...hook_points import HookSet
 from .scene import Scene, is_dtensor, norms_of
 
 _SLACK = 1e-3
@@ -29,7 +30,7 @@ class ClipLaws:
             guard: Runs what must not stop the training.
         """
         self._scene, self._book, self._guard = scene, scene.book, guard
-        self._undo: list = []
+        self._hooks = HookSet()
         self._calls: list = []  # (limit, ids of parameters, backward passes at the call)
         self._stepped = False  # and no backward pass since
         self._uncovered = 0
@@ -63,21 +64,11 @@ class ClipLaws:
                 return original(*args, **kwargs)
             return around(original, args, kwargs)
 
-        setattr(owner, name, call)
-
-        def undo() -> None:
-            if (
-                owner.__dict__.get(name) is call
-            ):  # else another has wrapped it since, and this one is only passed through
-                setattr(owner, name, original)
-
-        self._undo.append(undo)
+        self._hooks.instead(owner, name, call)
 
     def remove(self) -> None:
         """Ends; the functions are those of PyTorch again."""
-        for undo in reversed(self._undo):
-            undo()
-        self._undo.clear()
+        self._hooks.remove()
 
     # ---- clip_grad_norm_
 
@@ -91,11 +82,14 @@ class ClipLaws:
         limit = float(args[1] if len(args) > 1 else kwargs.get("max_norm", 0.0))
         parameters = [given] if isinstance(given, torch.Tensor) else list(given or ())
         passes = self._scene.passes
-        if self._stepped and not passes and not self._scene.is_sharded and self._scene.armed:
+        scene = self._scene
+        is_late = self._stepped and not passes and not scene.is_sharded and scene.armed
+        if is_late and not scene.unseen("clip", scene.unknown):
             self._book.broken("clip", "", "gradients are clipped after the optimizer has stepped")
         self._calls.append((limit, [id(p) for p in parameters], max(passes.values(), default=0)))
-        self._scene.clipped = True
-        if self._scaled and not self._unscaled and self._scale > 1:
+        scene.clipped = True
+        is_scaled = self._scaled and not self._unscaled and self._scale > 1
+        if is_scaled and not scene.unseen("loss_scale", scene.unknown):
             self._book.looked("loss_scale")
             self._book.broken(
                 "loss_scale",
@@ -118,18 +112,22 @@ class ClipLaws:
         return result
 
     def _around_step(self, original: Any, args: tuple, kwargs: dict) -> Any:
-        if self._scene.armed and args[0].is_enabled() and not self._scaled:
+        scene = self._scene
+        is_strange = scene.armed and args[0].is_enabled() and not self._scaled
+        if is_strange and not scene.unseen("loss_scale", scene.unknown):
             self._book.broken(
                 "loss_scale", "", "scaler.step() divides gradients by a loss scale that the loss was not multiplied by"
             )
-        self._in_scaler, before = True, self._scene.count
+        self._in_scaler, before, regions = True, scene.count, scene.unknown
         try:
             return original(*args, **kwargs)
         finally:
             self._in_scaler = False
-            self._skipped = self._skipped + 1 if self._scene.count == before else 0
+            # The step of a compiled optimizer is not seen.
+            is_left_out = scene.count == before and not scene.unseen("loss_scale", scene.unknown - regions)
+            self._skipped = self._skipped + 1 if is_left_out else 0
             if self._skipped:
-                self._scene.end_step()
+                scene.end_step()
             if args[0].is_enabled() and self._skipped >= _SKIPPED:
                 self._book.looked("loss_scale")
                 self._book.broken("loss_scale", "", f"{_SKIPPED} steps in a row are left out by the loss scaler")
@@ -190,7 +188,7 @@ class ClipLaws:
     def _whole(self, squares: dict) -> None:
         """Whether clipping covers all that the optimizer uses."""
         covered = {key for _, keys, _ in self._calls for key in keys}
-        if not covered:
+        if not covered or self._scene.unseen("clip", self._scene.unknown):
             return
         out = [key for key, square in squares.items() if key not in covered and square > 0]
         self._uncovered = self._uncovered + 1 if out else 0
@@ -200,6 +198,8 @@ class ClipLaws:
 
     def _loss_scale(self) -> None:
         if not self._scaled:
+            return
+        if self._scene.unseen("loss_scale", self._scene.unknown):
             return
         self._book.looked("loss_scale")
         if not self._in_scaler and not self._unscaled and self._scale > 1:

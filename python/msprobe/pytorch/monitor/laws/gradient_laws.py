@@ -4,6 +4,7 @@ from typing import Any, Optional
 
 import torch
 
+from ...hook_points import HookSet
 from .scene import Scene, bit_sums, is_dtensor, is_near, norms_of, sample_of
 
 _LAWS = ("gradients_present", "stale_gradient", "accumulation", "zero_grad", "finite_step", "padding", "loss_scale")
@@ -38,7 +39,7 @@ class GradientLaws:
         """
         self._scene, self._book, self._guard = scene, scene.book, guard
         self._of: dict = {name: _Of() for name in scene.trained()}
-        self._handles: list = []
+        self._hooks = HookSet()
         self._counts: list = []  # of backward passes
 
     def install(self) -> None:
@@ -55,14 +56,12 @@ class GradientLaws:
         for name, parameter in scene.trained().items():
             if parameter.is_sparse or not hasattr(parameter, "register_post_accumulate_grad_hook"):
                 continue
-            self._handles.append(parameter.register_hook(self._incoming(name)))
-            self._handles.append(parameter.register_post_accumulate_grad_hook(self._accumulated(name)))
+            self._hooks.on_gradient(parameter, self._incoming(name))
+            self._hooks.on_accumulated(parameter, self._accumulated(name))
 
     def remove(self) -> None:
         """Ends."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
 
     # ---- in the backward pass
 
@@ -118,7 +117,7 @@ class GradientLaws:
 
     def before_step(self) -> None:
         """Right before the optimizer steps."""
-        if not self._handles and not self._scene.is_sharded and not self._scene.has_masters:
+        if not self._hooks and not self._scene.is_sharded and not self._scene.has_masters:
             return
         scene, book = self._scene, self._book
         trained = {name: p for name, p in scene.trained().items() if name in self._of}
@@ -198,11 +197,11 @@ class GradientLaws:
                 continue
             of.same = of.same + 1 if of.sum == total else 0
             of.sum = total
-            if self._handles and scene.count > 0 and of.total and not scene.passes.get(name):
+            if self._hooks and scene.count > 0 and of.total and not scene.passes.get(name):
                 left.append(name)
             elif of.same >= _SAME:
                 same.append(name)
-        if left:
+        if left and not scene.unseen("stale_gradient", scene.unknown):
             book.broken(
                 "stale_gradient",
                 left,
@@ -231,7 +230,7 @@ class GradientLaws:
 
     def _count_passes(self) -> None:
         scene, declared = self._scene, self._scene.micro_batches
-        if declared < 2 or not self._handles or not scene.passes:
+        if declared < 2 or not self._hooks or not scene.passes or scene.unseen("accumulation", scene.unknown):
             return
         self._book.looked("accumulation")
         seen = max(scene.passes.values())
@@ -281,6 +280,7 @@ class GradientLaws:
             (total > 1.9 and total > 1.01 * scene.micro_batches and not several)
             or 0 < total < 1e-4
             and not scene.clipped
+            and not scene.unseen("loss_scale", scene.unknown)
         ):
             book.broken(
                 "loss_scale",
@@ -318,7 +318,7 @@ class GradientLaws:
         """Right after it."""
         for name, parameter in self._scene.trained().items():
             of = self._of.get(name)
-            if of is None or not self._handles:
+            if of is None or not self._hooks:
                 continue
             gradient = self._scene.gradient(parameter) if self._scene.armed else None
             of.carry = self._scene.sample(gradient) if gradient is not None else None

@@ -4,6 +4,7 @@ from typing import Any, Optional
 
 import torch
 
+from ...hook_points import HookSet
 from ..inputs import checksum, loss_of
 from ..values import first_tensor, local_part
 from .scene import Scene, bit_sums, is_dtensor, norms_of, sample_of
@@ -29,7 +30,7 @@ class ModuleLaws:
             on_loss: Called with the loss that a model returns.
         """
         self._scene, self._book, self._guard, self._on_loss = scene, scene.book, guard, on_loss
-        self._handles: list = []
+        self._hooks = HookSet()
         self._modes: list = []  # of the forward passes of this step
         self._was_training = False
         self._rates: dict = {}  # dropout -> p
@@ -52,8 +53,8 @@ class ModuleLaws:
         book = self._book
         for _, model in self._scene.named_models():
             before, after = self._around_model(model)
-            self._handles.append(model.register_forward_pre_hook(before, with_kwargs=True))
-            self._handles.append(model.register_forward_hook(after, with_kwargs=True))
+            self._hooks.before(model, before, kwargs=True)
+            self._hooks.after(model, after, kwargs=True, always=True)
         if not book.on("gradients_present", "recompute", "batch_norm"):
             return
         blocks = _blocks(self._scene)
@@ -61,15 +62,11 @@ class ModuleLaws:
             if module in self._scene.models:
                 continue
             is_block = id(module) in blocks and book.on("recompute")
-            self._handles.append(
-                module.register_forward_hook(self._after_module(module, blocks.get(id(module)) if is_block else None))
-            )
+            self._hooks.after(module, self._after_module(module, blocks.get(id(module)) if is_block else None))
 
     def remove(self) -> None:
         """Ends."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self._hooks.remove()
 
     # ---- forward passes
 
@@ -78,10 +75,12 @@ class ModuleLaws:
         scene = self._scene
 
         def before(this: Any, args: tuple, kwargs: dict) -> None:
+            scene.inside += this is model
             if scene.armed and this is model and torch.is_grad_enabled() and not _in_backward():
                 self._guard(lambda: self._begin(model, args, kwargs))
 
         def after(this: Any, args: tuple, kwargs: dict, output: Any) -> None:
+            scene.inside = max(scene.inside - (this is model), 0)
             if scene.armed and this is model and torch.is_grad_enabled():
                 loss = loss_of(output)
                 if loss is not None and loss.requires_grad:
@@ -136,7 +135,7 @@ class ModuleLaws:
     def _again(self, block: str, output: Any) -> None:
         found = first_tensor(output)
         kept = self._kept.get(block)
-        if found is None or not kept:
+        if found is None or not kept or self._scene.unseen("recompute", self._scene.compiled):
             return
         now = self._scene.sample(found)
         same = [before for before in kept if before.shape == now.shape]
@@ -177,7 +176,7 @@ class ModuleLaws:
 
     def _mode(self) -> None:
         book, scene = self._book, self._scene
-        if not book.on("train_mode") or not self._modes:
+        if not book.on("train_mode") or not self._modes or scene.unseen("train_mode", scene.outside):
             return
         random = [(name, m) for name, m in scene.named_modules() if _rate(m) > 0]
         matters = random or self._norms
@@ -215,6 +214,9 @@ class ModuleLaws:
     def _repeats(self) -> None:
         book = self._book
         if not book.on("batch_repeats"):
+            return
+        if self._scene.unseen("batch_repeats", self._scene.outside):
+            self._last = []
             return
         now, before, self._last = self._batches, self._last, list(self._batches)
         if not now or not now[0]:

@@ -2,6 +2,7 @@
 
 from typing import Any, Optional
 
+from ...._capture.guard import of_the_script
 from ...._monitor.anomalies import AnomalyLog
 from ...._monitor.laws import LawBook
 from .watch import LawWatch
@@ -48,7 +49,8 @@ class MonitoredLaws:
             self._laws.remove()
             self._laws.end()
             self._laws = None
-            self._book.write()
+            if self._book is not None:  # the process may have ended it before
+                self._book.write()
 
     def _laws_before_step(self) -> None:
         if self._laws is not None:
@@ -64,7 +66,7 @@ class MonitoredLaws:
                 self._judge.act(self.step_count, event)
                 continue
             for callback in self._callbacks:
-                callback(event)
+                of_the_script(callback, event)
 
     def _end_laws(self) -> None:
         if self._laws is not None:

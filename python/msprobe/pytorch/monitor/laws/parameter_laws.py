@@ -156,7 +156,7 @@ class ParameterLaws:
             return
         now = [(name, scene.sample(copy), scene.sample(online)) for name, copy, online in average["pairs"]]
         before, average["before"] = average["before"], (scene.count, now)
-        if before is None or scene.count != before[0] + 1:
+        if before is None or scene.count != before[0] + 1 or scene.missed_step:
             return
         # Between two steps the copy was given the parameters that the step before left, which are those of now.
         old = torch.cat([copy for _, copy, _ in before[1]])

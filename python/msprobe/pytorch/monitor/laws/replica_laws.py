@@ -120,11 +120,15 @@ class ReplicaLaws:
         chosen = [names[(self._next + i) % len(names)] for i in range(min(_AT_ONCE, len(names)))]
         self._next += _AT_ONCE
         samples = {}
-        if self._book.on("collectives") and not scene.is_sharded:
+        if self._book.on("collectives") and not scene.is_sharded and not scene.unseen("collectives", scene.unknown):
             for name in chosen:
                 own, now = scene.accumulated[name][0], scene.sample(gradients[name])
                 samples[name] = [own[:_ELEMENTS].tolist(), now[:_ELEMENTS].tolist()]
-        self._pending = {"gradients": sums, "samples": samples, "batch": list(batches[0]) if batches else []}
+        self._pending = {
+            "gradients": sums,
+            "samples": samples,
+            "batch": list(batches[0]) if batches and not scene.outside else [],
+        }
 
     def after_step(self) -> None:
         """Right after it: parameters."""

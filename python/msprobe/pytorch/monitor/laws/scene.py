@@ -50,6 +50,12 @@ class Scene:
         self.ran: set = set()  # ids of modules that ran in this step
         self.clipped = False  # by a function of torch, in this step
         self.passed_on: set = set()  # ids of modules whose output another module was given
+        self.compiled = 0  # regions that torch.compile has compiled, in this step
+        self.outside = 0  # of these, those that began in no forward of the model that is seen, nor in a backward pass
+        self.unknown = 0  # those that may do anything: in no such forward, and no modules
+        self.inside = 0  # forwards of the model that are seen and run
+        self.missed_step = False  # a step of the optimizer came between that was not seen
+        self._version = 0
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         self.ranks = torch.distributed.get_world_size() if distributed else 1
         self.several_ranks = self.ranks > 1
@@ -99,6 +105,31 @@ class Scene:
         for known in (self.passes, self.accumulated, self.ran, self.passed_on):
             known.clear()
         self.clipped, self.loss_factor = False, None
+        self.compiled = self.outside = self.unknown = self.inside = 0
+
+    def region(self, _: str, is_module: bool) -> None:
+        """Compiled code begins to run, which is not seen."""
+        self.compiled += 1
+        if not self.inside:
+            self.unknown += not is_module
+            self.outside += torch._C._current_graph_task_id() == -1
+
+    def unseen(self, law: str, regions: int) -> bool:
+        """Whether such regions may have done what the law looks for; the law is then not held."""
+        if regions:
+            self.book.not_checked(law, "steps in which compiled code may have done it are left out")
+        return regions > 0
+
+    def look_for_missed(self) -> None:
+        """Right before a step: whether the optimizer stepped since the last one that was seen."""
+        self.missed_step = bool(self.unknown and self.count and self._versions() != self._version)
+
+    def remember_versions(self) -> None:
+        """Right after a step."""
+        self._version = self._versions()
+
+    def _versions(self) -> int:
+        return sum(parameter._version for parameter in self.parameters.values())
 
     def split_used(self, dead: list, alive: list) -> tuple:
         """Splits parameters without a gradient: those of modules whose output goes on to others, and those of the rest.
@@ -107,6 +138,8 @@ class Scene:
         """
         if not dead or not alive:
             return dead, []
+        if self.unseen("gradients_present", self.compiled):
+            return [], []
         silent = set(dead)
         for name, module in self.named_modules():
             own = [n for n in self.parameters if n.startswith(f"{name}.")] if name else []

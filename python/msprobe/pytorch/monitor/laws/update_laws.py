@@ -223,6 +223,8 @@ class UpdateLaws:
         if not rates:
             return
         self._book.looked("lr_schedule")
+        if self._scene.missed_step:
+            self._rates, self._advances, self._fell = [], [], None
         before = self._rates[-1] if self._rates else None
         bad = [rate for rate in rates if not 0 <= rate < float("inf")]
         if bad:

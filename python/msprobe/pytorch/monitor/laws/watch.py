@@ -5,6 +5,8 @@ from typing import Any, Optional
 import torch
 
 from ...._monitor.laws import LawBook
+from ... import regions
+from ...hook_points import callback
 from ..optimizers import OptimizerView
 from .clip_laws import ClipLaws
 from .gradient_laws import GradientLaws
@@ -54,11 +56,13 @@ class LawWatch:
         self._gradients.install()
         self._clip.install()
         self._modules.install()
+        self._unfollow = regions.follow(scene.region)
         scene.armed = book.config.is_checked(0)
 
     def remove(self) -> None:
         """Removes all hooks."""
         self.scene.armed = False
+        self._unfollow()
         for laws in (self._gradients, self._clip, self._modules):
             laws.remove()
 
@@ -78,11 +82,12 @@ class LawWatch:
                 if scene.armed:
                     self._guard(lambda: setattr(scene, "loss_factor", float(gradient)))
 
-            loss.register_hook(arrived)
+            loss.register_hook(callback(arrived))
 
     def before_step(self, step: int) -> None:
         """Right before the optimizer steps."""
         self._book.step = step
+        self.scene.look_for_missed()
         self._updates.every_step()
         if not self.scene.armed:
             return
@@ -113,6 +118,7 @@ class LawWatch:
         self._clip.after_step()
         self._modules.end_step()
         scene.end_step()
+        scene.remember_versions()
         scene.count += 1
         scene.armed = self._book.config.is_checked(scene.count)
         self._book.write()

@@ -1,0 +1,70 @@
+#include "compare/round_off/no_value.h"
+
+#include "base/text.h"
+#include "compare/values/not_read.h"
+#include "ops/op_traits.h"
+#include "tensor/kernels/dtype.h"
+
+namespace msprobe {
+namespace {
+
+bool BothUnwritten(const OpDiff& op, size_t row) {
+  const ItemView* partner = PartnerOf(op, row);
+  return partner && op.target[row].unwritten && partner->unwritten;
+}
+
+/// At least a part of both.
+bool BothPartly(const OpDiff& op, size_t row) {
+  const auto is = [](const ItemView& item) { return item.unwritten || item.partly_unwritten; };
+  const ItemView* partner = PartnerOf(op, row);
+  return partner && is(op.target[row]) && is(*partner);
+}
+
+/// Neither run reads what is there.
+bool NobodyReads(const OpDiff& op, size_t row) {
+  if (!IsNotRead(op.op, op.target, op.rows_used, row)) return false;
+  const int g = op.rows[row].golden;
+  return g == kNoItem || IsNotRead(op.op, op.golden, op.golden_used, static_cast<size_t>(g));
+}
+
+/// A view or copy of memory that nobody wrote. Somebody may write it before its result is recorded, so that the result
+/// need not be marked; where a part was written, the result may be that part.
+bool MovesUnwritten(const OpDiff& op, size_t result) {
+  if (op.rows_used == 0 || !BothPartly(op, 0) || ArithmeticOf(op.op) != Arithmetic::kCopy || NobodyReads(op, 0))
+    return false;
+  bool whole = true;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (!IsTensorItem(op.target[i]) || IsResult(op.target[i].state)) continue;
+    if (!BothPartly(op, i)) return false;
+    whole = whole && BothUnwritten(op, i);
+  }
+  return whole || BothPartly(op, result);
+}
+
+}  // namespace
+
+bool IsResult(ItemState state) {
+  return state == ItemState::kOutput || state == ItemState::kParameterGrad || state == ItemState::kDebug;
+}
+
+const ItemView* PartnerOf(const OpDiff& op, size_t row) {
+  const int g = op.rows[row].golden;
+  return g == kNoItem || op.rows[row].golden_only ? nullptr : &op.golden[static_cast<size_t>(g)];
+}
+
+bool IsTensorItem(const ItemView& item) {
+  return StartsWith(item.shape, "[") && ParseDType(item.dtype) != DType::kUnknown;
+}
+
+bool IsNoValue(const OpDiff& op, size_t row) {
+  const ItemView* partner = PartnerOf(op, row);
+  if (op.target[row].other_part || (partner && partner->other_part)) return true;
+  if (IsResult(op.target[row].state)) return BothUnwritten(op, row) || MovesUnwritten(op, row);
+  return BothPartly(op, row) || NobodyReads(op, row);
+}
+
+bool IsUnwrittenInput(const OpDiff& op, size_t row) {
+  return !IsResult(op.target[row].state) && BothPartly(op, row) && !NobodyReads(op, row);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,23 @@
+// Items that hold no values of the two runs: memory that nobody wrote, arguments that nobody reads, other parts.
+#pragma once
+
+#include "compare/values/op_diff.h"
+
+namespace msprobe {
+
+/// Outputs, gradients of parameters and saved values: what an op leaves behind. The rest is what it starts from.
+bool IsResult(ItemState state);
+
+/// The golden item of a row; null without one.
+const ItemView* PartnerOf(const OpDiff& op, size_t row);
+
+/// Of an item with a shape and elements of a known type.
+bool IsTensorItem(const ItemView& item);
+
+/// Nothing of either run is in them, or nothing of them gets into it.
+bool IsNoValue(const OpDiff& op, size_t row);
+
+/// An input that is read, and of which a part at least is memory that nobody had written in either run.
+bool IsUnwrittenInput(const OpDiff& op, size_t row);
+
+}  // namespace msprobe

@@ -1,0 +1,13 @@
+// Whether two merged runs divide one model over their ranks in the same way.
+#pragma once
+
+#include <msprobe/graph.h>
+
+#include "graph/tree/builder.h"
+
+namespace msprobe {
+
+/// By the sizes that were given; sequence parallelism, which has none, by the shapes of what modules take and give.
+StatusOr<bool> AreDividedOtherwise(const GraphSettings& settings, const RankGraph& target, const RankGraph& golden);
+
+}  // namespace msprobe

@@ -1,0 +1,276 @@
+#include "parallel/merge_fit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "compare/round_off/ruler.h"
+#include "ops/op_name.h"
+#include "tensor/kernels/dtype.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kTail = 8;     // some standard deviations, and of several ops in a row
+constexpr double kDrift = 4;    // tolerances, of what has been rounded from layer to layer
+constexpr double kRoom = 1e-3;  // of sums of rounded statistics, against the amplitude
+
+StatNumber NumberOf(const StatValue& v) {
+  StatNumber out;
+  if (v.IsNumber()) out.kind = StatNumber::Kind::kDouble, out.d = v.AsDouble();
+  return out;
+}
+
+double ElementsOf(const ItemView& item) {
+  if (!item.dims || !item.dims->IsArray()) return -1;
+  double out = 1;
+  for (const JsonValue& size : item.dims->Items()) out *= size.IsNumber() ? size.Number() : 1;
+  return out;
+}
+
+void Set(const TensorStats& s, ItemView* item) {
+  const StatNumber* numbers[] = {&s.max, &s.min, &s.mean, &s.norm};
+  for (size_t k = 0; k < kStatCount; ++k) {
+    const StatNumber& n = *numbers[k];
+    if (!n.given() || !item->stats[k].IsNumber()) continue;
+    item->stats[k] = n.kind == StatNumber::Kind::kInt ? StatValue::Of(n.i) : StatValue::Of(n.d);
+  }
+}
+
+bool Complete(const TensorStats& s) {
+  for (const StatNumber* v : {&s.max, &s.min, &s.mean, &s.norm}) {
+    if (!v->given() || !std::isfinite(v->value())) return false;
+  }
+  return true;
+}
+
+bool Near(const TensorStats& a, const TensorStats& b, double tolerance) {
+  const double scale = std::max(Amplitude(a), Amplitude(b));
+  const auto near = [&](const StatNumber& x, const StatNumber& y, double of) {
+    return !x.given() || !y.given() || x.value() == y.value() || std::fabs(x.value() - y.value()) <= tolerance * of;
+  };
+  return near(a.max, b.max, scale) && near(a.min, b.min, scale) && near(a.mean, b.mean, scale) &&
+         near(a.norm, b.norm, std::max(std::fabs(a.norm.value()), std::fabs(b.norm.value())));
+}
+
+/// Whether `whole` can be the sum of the parts: means add up, extremes and norms do at most.
+bool AddUp(const std::vector<TensorStats>& parts, const TensorStats& whole, double tolerance) {
+  double max = 0, min = 0, mean = 0, norm = 0, amplitude = 0;
+  for (const TensorStats& p : parts) {
+    if (!Complete(p)) return false;
+    max += p.max.value(), min += p.min.value(), mean += p.mean.value(), norm += p.norm.value();
+    amplitude = std::max(amplitude, Amplitude(p));
+  }
+  if (!Complete(whole)) return false;
+  const double relative = std::max(kRoom, kDrift * tolerance), room = relative * std::max(amplitude, Amplitude(whole));
+  // The mean of many elements, each of which is rounded.
+  const double rounded = whole.elements > 0 ? kTail * tolerance * amplitude / std::sqrt(whole.elements) : 0;
+  return std::fabs(mean - whole.mean.value()) <= relative * std::max({std::fabs(mean), amplitude * 1e-2}) + rounded &&
+         whole.max.value() <= max + room && whole.min.value() >= min - room &&
+         whole.norm.value() <= norm * (1 + relative);
+}
+
+/// Sums in float32 of what halves gave carry the rounding of halves; parameters and integers do not.
+double ToleranceOf(const OpDiff& op, const ItemView& item) {
+  const double own = DTypeTolerance(*op.thresholds, item.dtype);
+  return own == 0 || item.state == ItemState::kParameter ? own : OpTolerance(op);
+}
+
+/// One item of the node against its partner; `other` is not merged or its ranks agree.
+class Fitter {
+ public:
+  /// `of_pieces`: the node was given pieces of a tensor.
+  Fitter(const OpDiff& op, bool of_pieces, const TensorStats& whole, ItemView* item, MergedLeaf* leaf,
+         MergeNotes* notes)
+      : module_(IsModuleName(op.op)),
+        of_experts_(Contains(op.op, ".experts.")),
+        of_pieces_(of_pieces),
+        tolerance_(ToleranceOf(op, *item)),
+        whole_(whole),
+        item_(*item),
+        leaf_(*leaf),
+        notes_(*notes) {}
+
+  void Run() {
+    const std::vector<TensorStats> parts(leaf_.parts.begin(), leaf_.parts.begin() + static_cast<long>(leaf_.cells));
+    double sum = 0;
+    bool even = true;  // each part is as large as the whole
+    for (const TensorStats& p : parts) {
+      if (p.elements < 0) return;
+      sum += p.elements;
+      even = even && p.elements == whole_.elements;
+    }
+    if (leaf_.alone && FindAmongRanks()) return;
+    if (parts.size() < 2) return OtherSize();
+    if (sum == whole_.elements && !even) return Pieces(parts);
+    if (even) return SameSize(parts);
+    Clusters(parts);
+  }
+
+ private:
+  /// Calls between modules belong to their rank; which rank's the partner is, is not known.
+  bool FindAmongRanks() {
+    if (leaf_.parts[0].elements == whole_.elements && Near(leaf_.parts[0], whole_, tolerance_)) return true;
+    for (const TensorStats& p : leaf_.parts) {
+      if (p.elements != whole_.elements || !Near(p, whole_, tolerance_)) continue;
+      item_.other_part = true;
+      return true;
+    }
+    return false;
+  }
+
+  void OtherSize() {
+    if (!leaf_.parts.empty() && leaf_.parts[0].elements != whole_.elements) item_.other_part = true;
+  }
+
+  void Pieces(const std::vector<TensorStats>& parts) {
+    if (!leaf_.alone) Set(MergeParts(parts, item_.dtype, leaf_.suffix, nullptr), &item_);
+    if (!leaf_.alone && !leaf_.split) Note("pieces of one tensor, as the size on the other side tells");
+    leaf_.split = true;
+  }
+
+  void SameSize(const std::vector<TensorStats>& parts) {
+    const bool copies = std::all_of(parts.begin(), parts.end(), [&](const auto& p) { return SameStats(parts[0], p); });
+    leaf_.split = false;
+    if (copies) return leaf_.alone ? void() : Set(parts[0], &item_);
+    const bool any =
+        std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return Near(p, whole_, tolerance_); });
+    if (tolerance_ == 0 && (!module_ || item_.state == ItemState::kOutput)) return Own("each rank has its own");
+    // What a module gives has been summed; gradients of its parameters may be summed later, and what experts give is,
+    // when their tokens go back.
+    const bool summed = module_ && !of_experts_ && item_.state != ItemState::kParameterGrad;
+    if (!any && !summed && tolerance_ > 0 && AddUp(parts, whole_, tolerance_))
+      return Own("summands, which add up to the other side's mean");
+    if (leaf_.alone) return;
+    if (of_pieces_ && !module_ && IsResult(item_.state)) return Own("made of a piece on each rank");
+    // Copies that are none: the one that is furthest away counts.
+    const auto error = [&](const TensorStats& p) {
+      const double e = std::fabs(p.norm.value() - whole_.norm.value()) + std::fabs(p.max.value() - whole_.max.value()) +
+                       std::fabs(p.min.value() - whole_.min.value());
+      return std::isnan(e) ? HUGE_VAL : e;
+    };
+    Set(*std::max_element(parts.begin(), parts.end(),
+                          [&](const auto& a, const auto& b) { return error(a) < error(b); }),
+        &item_);
+    Note("copies, as the size on the other side tells, which differ");
+  }
+
+  /// Pieces of which several ranks have the same.
+  void Clusters(const std::vector<TensorStats>& parts) {
+    std::vector<TensorStats> pieces;
+    double sum = 0;
+    for (const TensorStats& p : parts) {
+      if (std::any_of(pieces.begin(), pieces.end(), [&](const auto& q) { return SameStats(p, q); })) continue;
+      pieces.push_back(p);
+      sum += p.elements;
+    }
+    if (sum != whole_.elements) return Own("not of the size of the other side");
+    if (!leaf_.alone) Set(MergeParts(pieces, item_.dtype, leaf_.suffix, nullptr), &item_);
+  }
+
+  void Own(std::string_view why) {
+    item_.other_part = true;
+    Note(why);
+  }
+
+  void Note(std::string_view what) {
+    if (!leaf_.alone) notes_.info.push_back(fmt::format("{}: {}", std::string_view(leaf_.suffix).substr(1), what));
+  }
+
+  const bool module_, of_experts_, of_pieces_;
+  const double tolerance_;
+  const TensorStats whole_;
+  ItemView& item_;
+  MergedLeaf& leaf_;
+  MergeNotes& notes_;
+};
+
+/// Whether the ranks of this side show what one rank would.
+bool IsWhole(const MergedLeaf* leaf) {
+  return !leaf || std::all_of(leaf->parts.begin(), leaf->parts.end(),
+                              [&](const TensorStats& p) { return SameStats(p, leaf->parts[0]); });
+}
+
+bool IsMask(const ItemView& item) { return ParseDType(item.dtype) == DType::kBool; }
+
+/// What a call was given. Of calls that stand against each other by their order alone, and of those that take what is
+/// different on each rank by design, the results say nothing where the arguments are not the same.
+class Given {
+ public:
+  explicit Given(const Thresholds& thresholds) : thresholds_(thresholds) {}
+  void Add(const ItemView& a, const ItemView& b, bool pieces) {
+    if (IsResult(a.state)) return;
+    const double tolerance = DTypeTolerance(thresholds_, a.dtype);
+    const bool own = a.other_part || b.other_part;
+    pieces_ = pieces_ || (pieces && a.state != ItemState::kParameter);
+    own_ = own_ || (own && tolerance == 0);
+    other_ = other_ || own || !Near(StatsOf(a), StatsOf(b), tolerance);
+  }
+  void AddSetting(const ItemView& a, const ItemView& b) {
+    const bool group = a.IsProcessGroup();
+    if (group || IsResult(a.state) || SameValue(a.stats[kMax], b.stats[kMax])) return;
+    other_ = true;
+    sized_ = sized_ || a.stats[kMax].IsInteger();
+  }
+  bool pieces() const { return pieces_; }
+  bool DecidesResults(bool alone) const { return own_ || sized_ || (alone && (other_ || pieces_)); }
+  void LeaveOut(bool alone, OpDiff* op) const {
+    for (size_t i = 0; i < op->rows_used; ++i) {
+      // What is counted with the size of a rank's part is its own, and so is all that its own indices point to.
+      const bool counted = IsResult(op->target[i].state) && DTypeTolerance(thresholds_, op->target[i].dtype) == 0;
+      if (alone || own_ || counted) op->target[i].other_part = true;
+    }
+  }
+
+ private:
+  const Thresholds& thresholds_;
+  bool pieces_ = false, own_ = false, other_ = false, sized_ = false;
+};
+
+}  // namespace
+
+TensorStats StatsOf(const ItemView& item) {
+  return {NumberOf(item.stats[kMax]), NumberOf(item.stats[kMin]), NumberOf(item.stats[kMean]),
+          NumberOf(item.stats[kNorm]), ElementsOf(item)};
+}
+
+bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, const ItemView& whole) {
+  const double tolerance = DTypeTolerance(*op.thresholds, one.dtype);
+  const TensorStats sum = StatsOf(whole);
+  return tolerance > 0 && !Near(StatsOf(one), sum, tolerance) && AddUp({StatsOf(one), StatsOf(other)}, sum, tolerance);
+}
+
+void FitParts(MergeNotes* target, MergeNotes* golden, OpDiff* op) {
+  Given given(*op->thresholds);
+  const bool alone = !target->leaves.empty() && target->leaves[0].alone;
+  bool apart = false;  // a call between modules, of which each rank makes its piece
+  for (size_t i = 0; i < op->rows_used; ++i) {
+    ItemView& a = op->target[i];
+    if (a.IsProcessGroup()) a.other_part = true;
+    const auto end = op->golden.begin() + static_cast<long>(op->golden_used);
+    const auto b = std::find_if(op->golden.begin(), end, [&](const ItemView& g) { return g.suffix == a.suffix; });
+    if (b == end) continue;
+    if (!a.tensor || !b->tensor) {
+      given.AddSetting(a, *b);
+      continue;
+    }
+    MergedLeaf *left = target->Leaf(a.suffix), *right = golden->Leaf(b->suffix);
+    const double own = ElementsOf(a), other = ElementsOf(*b);
+    if (own < 0 || other < 0) continue;
+    if (left && IsWhole(right)) {
+      Fitter(*op, given.pieces(), StatsOf(*b), &a, left, target).Run();
+    } else if (right && IsWhole(left)) {
+      Fitter(*op, given.pieces(), StatsOf(a), &*b, right, golden).Run();
+    } else if (!left && !right && (own != other || (IsMask(a) && !IsModuleName(op->op)))) {
+      a.other_part = true;  // masks have no statistics that tell their parts
+    }
+    const bool pieces = (left && left->split) || (right && right->split);
+    apart = apart || (alone && pieces && IsResult(a.state));
+    given.Add(a, *b, pieces);
+  }
+  if (apart || given.DecidesResults(alone)) given.LeaveOut(alone, op);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,20 @@
+// What the parts of a merged tensor are, by the tensor that stands against it: pieces, copies or summands of it.
+#pragma once
+
+#include "compare/values/op_diff.h"
+#include "parallel/merge_data.h"
+
+namespace msprobe {
+
+/// Puts the statistics of both sides together so that they are of the same whole. Equal statistics do not prove copies:
+/// the number of elements on the other side tells. What cannot be put together (summands, what each rank has for
+/// itself) is marked ItemView::other_part and counts for nothing. The notes say what was decided.
+void FitParts(MergeNotes* target, MergeNotes* golden, OpDiff* op);
+
+/// The statistics of an item.
+TensorStats StatsOf(const ItemView& item);
+
+/// Whether `whole` can be the sum of `one` and `other`, which are items of `op` or of one like it.
+bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, const ItemView& whole);
+
+}  // namespace msprobe

@@ -1,0 +1,194 @@
+"""Faults for train.py: `before(model, vp_stage)` changes a chunk before it is wrapped, `after(run)` the run that was built."""
+
+import copy
+from typing import Callable, NamedTuple, Optional
+
+import torch
+from megatron.core import parallel_state
+
+
+class Fault(NamedTuple):
+    about: str
+    before: Optional[Callable] = None
+    after: Optional[Callable] = None
+
+
+def at(layer, change, tp_rank=None):
+    """The change on the layer with this number in the whole model, on the rank that has it."""
+
+    def before(model, vp_stage):
+        if tp_rank is not None and parallel_state.get_tensor_model_parallel_rank() != tp_rank:
+            return
+        for one in model.decoder.layers:
+            if one.layer_number - 1 == layer:
+                change(one)
+
+    return before
+
+
+def scaled(path, factor):
+    def change(layer):
+        with torch.no_grad():
+            layer.get_parameter(path).mul_(factor)
+
+    return change
+
+
+def one_row(path, row, value):
+    def change(layer):
+        with torch.no_grad():
+            layer.get_parameter(path)[row] = value
+
+    return change
+
+
+def norm_eps(path, eps):
+    def change(layer):
+        layer.get_submodule(path).eps = eps
+
+    return change
+
+
+def on_output(path, function):
+    """A hook on a module: its first result is changed."""
+
+    def change(layer):
+        def hook(module, inputs, output):
+            return (function(output[0]), *output[1:]) if isinstance(output, tuple) else function(output)
+
+        layer.get_submodule(path).register_forward_hook(hook)
+
+    return change
+
+
+def no_reduction(layer):
+    """RowParallelLinear leaves its summand as it is."""
+    module = layer.mlp.linear_fc2
+
+    def forward(x):
+        return torch.nn.functional.linear(x, module.weight), None
+
+    module.forward = forward
+
+
+def doubled_reduction(layer):
+    import megatron.core.tensor_parallel as tp
+
+    module = layer.self_attention.linear_proj
+    own = module.forward
+
+    def forward(x):
+        out, bias = own(x)
+        return tp.reduce_from_tensor_model_parallel_region(out), bias
+
+    module.forward = forward
+
+
+class _Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor, None
+
+
+def softmax_scale(layer):
+    layer.self_attention.core_attention.scale_mask_softmax.scale = 2.0
+
+
+def no_mask(layer):
+    def hook(module, arguments):
+        scores, mask, *more = arguments
+        return (scores, torch.zeros_like(mask), *more)
+
+    layer.self_attention.core_attention.scale_mask_softmax.register_forward_pre_hook(hook)
+
+
+def swapped_rows(path, a, b):
+    def change(layer):
+        weight = layer.get_parameter(path)
+        with torch.no_grad():
+            weight[[a, b]] = weight[[b, a]].clone()
+
+    return change
+
+
+def gelu(layer):
+    layer.mlp.config = copy.copy(layer.mlp.config)
+    layer.mlp.config.activation_func = layer.mlp.activation_func = torch.nn.functional.gelu
+
+
+def wrong_group(layer):
+    """RowParallelLinear sums over itself alone."""
+    rank = torch.distributed.get_rank()
+    layer.self_attention.linear_proj.tp_group = torch.distributed.new_group([rank], use_local_synchronization=True)
+
+
+def no_backward_reduction(layer):
+    """ColumnParallelLinear leaves the gradient of its input as a summand."""
+    module = layer.mlp.linear_fc1
+    module.forward = lambda x: (torch.nn.functional.linear(x, module.weight), None)
+
+
+def outside(path, factor, tp_rank=None):
+    """Of a parameter that no layer has, on the stage that has it."""
+
+    def before(model, vp_stage):
+        if tp_rank is not None and parallel_state.get_tensor_model_parallel_rank() != tp_rank:
+            return
+        for name, parameter in model.named_parameters():
+            if name == path:
+                with torch.no_grad():
+                    parameter.mul_(factor)
+
+    return before
+
+
+def rotary(base):
+    def before(model, vp_stage):
+        if hasattr(model, "rotary_pos_emb"):
+            r = model.rotary_pos_emb
+            dim = r.inv_freq.numel() * 2
+            r.inv_freq = 1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim))
+
+    return before
+
+
+FAULTS = {
+    "qkv_rank1": Fault("a weight is wrong on one rank", at(2, scaled("self_attention.linear_qkv.weight", 1.3), 1)),
+    "fc1_all": Fault("a weight is wrong on all ranks", at(1, scaled("mlp.linear_fc1.weight", 1.1))),
+    "proj_rank0": Fault(
+        "a weight is wrong on the first rank", at(3, scaled("self_attention.linear_proj.weight", 0.5), 0)
+    ),
+    "norm_weight": Fault("one element of a norm is wrong", at(2, one_row("input_layernorm.weight", 5, 3.0))),
+    "norm_rank1": Fault("a norm's weight is wrong on one rank", at(1, scaled("pre_mlp_layernorm.weight", 1.2), 1)),
+    "eps": Fault("another eps", at(1, norm_eps("input_layernorm", 1e-1))),
+    "rotary_base": Fault("another base of the rotary embedding", rotary(100)),
+    "scale": Fault("attention is scaled otherwise", at(2, softmax_scale)),
+    "no_reduction": Fault("a reduction is missing", at(1, no_reduction)),
+    "doubled_reduction": Fault("a reduction is done twice", at(2, doubled_reduction)),
+    "nan_rank1": Fault("a weight holds NaN on one rank", at(3, one_row("mlp.linear_fc2.weight", 1, float("nan")), 1)),
+    "fc2_output": Fault("a result is wrong on all ranks", at(2, on_output("mlp.linear_fc2", lambda x: x * 1.05))),
+    "gradient": Fault(
+        "a gradient is scaled", at(1, on_output("self_attention.linear_proj", lambda x: _Scaled.apply(x, 1.5)))
+    ),
+    "gradient_rank1": Fault(
+        "a gradient is scaled on one rank", at(2, on_output("mlp.linear_fc1", lambda x: _Scaled.apply(x, 2.0)), 1)
+    ),
+    "key_bias": Fault("a bias is wrong", at(3, one_row("self_attention.linear_qkv.bias", 4, 1.0))),
+    "gate_rank0": Fault("a row of the gate is wrong", at(0, one_row("mlp.linear_fc1.weight", 2, 1.0), 0)),
+    "mask": Fault("the mask is lost", at(1, no_mask)),
+    "heads_rank0": Fault(
+        "two rows of a weight are exchanged", at(2, swapped_rows("self_attention.linear_qkv.weight", 0, 9), 0)
+    ),
+    "gelu": Fault("another activation", at(2, gelu)),
+    "wrong_group": Fault("a reduction over the wrong group", at(2, wrong_group)),
+    "no_backward_reduction": Fault("a gradient is not summed", at(1, no_backward_reduction)),
+    "embedding_rank1": Fault("the embedding is wrong on one rank", outside("embedding.word_embeddings.weight", 1.5, 1)),
+    "output_rank0": Fault("the output layer is wrong on one rank", outside("output_layer.weight", 1.2, 0)),
+    "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
+    "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),
+}
