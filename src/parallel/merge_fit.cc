@@ -39,6 +39,15 @@ void Set(const TensorStats& s, ItemView* item) {
   }
 }
 
+TensorStats Divided(TensorStats s, double by) {
+  for (StatNumber* n : {&s.max, &s.min, &s.mean, &s.norm}) {
+    if (!n->given()) continue;
+    const double value = n->value() / by;
+    n->kind = StatNumber::Kind::kDouble, n->d = value;
+  }
+  return s;
+}
+
 bool Complete(const TensorStats& s) {
   for (const StatNumber* v : {&s.max, &s.min, &s.mean, &s.norm}) {
     if (!v->given() || !std::isfinite(v->value())) return false;
@@ -187,6 +196,35 @@ class Fitter {
   MergeNotes& notes_;
 };
 
+/// Divides what is a gradient before it is averaged: all floats of a backward call, and of other calls what has the
+/// golden run's values then.
+void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
+  const OpDirection direction = ParseOpName(op->op).direction;
+  const bool backward = direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+  bool any = false;
+  for (size_t i = 0; i < op->rows_used; ++i) {
+    ItemView& a = op->target[i];
+    const double tolerance = DTypeTolerance(*op->thresholds, a.dtype);
+    if (!a.tensor || tolerance == 0) continue;
+    const TensorStats averaged = Divided(StatsOf(a), scale);
+    MergedLeaf* leaf = notes->Leaf(a.suffix);
+    const auto is_average = [&](const ItemView& g) {
+      if (g.suffix != a.suffix || !g.tensor) return false;
+      const TensorStats whole = StatsOf(g);
+      const auto near = [&](const TensorStats& p) {
+        return Near(Divided(p, scale), whole, tolerance) && !Near(p, whole, tolerance);
+      };
+      return near(StatsOf(a)) || (leaf && std::any_of(leaf->parts.begin(), leaf->parts.end(), near));
+    };
+    const auto end = op->golden.begin() + static_cast<long>(op->golden_used);
+    if (!backward && std::none_of(op->golden.begin(), end, is_average)) continue;
+    Set(averaged, &a);
+    for (size_t k = 0; leaf && k < leaf->parts.size(); ++k) leaf->parts[k] = Divided(leaf->parts[k], scale);
+    any = true;
+  }
+  if (any) notes->info.push_back(fmt::format("divided by {:g}: a mean over the tokens of one of as many ranks", scale));
+}
+
 /// Whether the ranks of this side show what one rank would.
 bool IsWhole(const MergedLeaf* leaf) {
   return !leaf || std::all_of(leaf->parts.begin(), leaf->parts.end(),
@@ -242,7 +280,8 @@ bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, c
   return tolerance > 0 && !Near(StatsOf(one), sum, tolerance) && AddUp({StatsOf(one), StatsOf(other)}, sum, tolerance);
 }
 
-void FitParts(MergeNotes* target, MergeNotes* golden, OpDiff* op) {
+void FitParts(double gradients, MergeNotes* target, MergeNotes* golden, OpDiff* op) {
+  if (gradients != 1) AverageGradients(gradients, target, op);
   Given given(*op->thresholds);
   const bool alone = !target->leaves.empty() && target->leaves[0].alone;
   bool apart = false;  // a call between modules, of which each rank makes its piece

@@ -8,8 +8,9 @@ namespace msprobe {
 
 /// Puts the statistics of both sides together so that they are of the same whole. Equal statistics do not prove copies:
 /// the number of elements on the other side tells. What cannot be put together (summands, what each rank has for
-/// itself) is marked ItemView::other_part and counts for nothing. The notes say what was decided.
-void FitParts(MergeNotes* target, MergeNotes* golden, OpDiff* op);
+/// itself) is marked ItemView::other_part and counts for nothing. The notes say what was decided. The target's
+/// gradients are first divided by `gradients` (gradient_scale.h).
+void FitParts(double gradients, MergeNotes* target, MergeNotes* golden, OpDiff* op);
 
 /// The statistics of an item.
 TensorStats StatsOf(const ItemView& item);

@@ -35,6 +35,8 @@ PAIRS = {
     "ep2": Pair(
         "experts=4,ep=2,dp=2,per_token=1", ("2", "1", "1", "--ep", "2", "1"), "experts=4,batches=2,per_token=1"
     ),
+    # Each rank's loss is a mean over its own tokens: gradients are twice as large until they are averaged.
+    "ep2_mean": Pair("experts=4,ep=2,dp=2", ("2", "1", "1", "--ep", "2", "1"), "experts=4,batches=2"),
     "distributed_optimizer": Pair("tp=2,distributed_optimizer=1", TP2, "distributed_optimizer=1"),
     "overlap": Pair("tp=2,overlap=1", TP2),
     "tied": Pair("tp=2,pp=2,tied=1", TP2PP2, "tied=1"),

@@ -5,6 +5,7 @@
 
 #include "dump/flatten.h"
 #include "match/structure.h"
+#include "parallel/gradient_scale.h"
 #include "parallel/merge_data.h"
 #include "tensor/kernels/dtype.h"
 
@@ -52,11 +53,18 @@ class Sizes {
 
 }  // namespace
 
-StatusOr<bool> AreDividedOtherwise(const GraphSettings& settings, const RankGraph& target, const RankGraph& golden) {
-  if (!settings.target_layout || !settings.golden_layout) return false;
+StatusOr<LayoutDifference> DifferenceOfLayouts(const GraphSettings& settings, const RankGraph& target,
+                                               const RankGraph& golden) {
+  LayoutDifference out;
+  if (!settings.target_layout || !settings.golden_layout) return out;
   const ParallelLayout &a = *settings.target_layout, &b = *settings.golden_layout;
-  if (GivenOtherwise(a, b)) return true;
-  if (a.tp < 2 || !target.merged || !golden.merged) return false;
+  if (GivenOtherwise(a, b)) {
+    out.divided = true;
+    // Of the merged dimensions experts are the one whose ranks have tokens of their own.
+    MSP_ASSIGN_OR_RETURN(out.gradients, FindGradientScale(static_cast<double>(a.ep) / b.ep, target, golden));
+    return out;
+  }
+  if (a.tp < 2 || !target.merged || !golden.merged) return out;
   Sizes sizes(a.tp);
   Call left, right;
   size_t looked = 0;
@@ -72,7 +80,8 @@ StatusOr<bool> AreDividedOtherwise(const GraphSettings& settings, const RankGrap
       }
     }
   }
-  return sizes.split();
+  out.divided = sizes.split();
+  return out;
 }
 
 }  // namespace msprobe

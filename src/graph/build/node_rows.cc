@@ -311,7 +311,7 @@ class RowMaker {
     // Of two frameworks the plan says what stands where, and one may have an operand that the other has not.
     how.dialect.by_place = how.dialect.judges_alone = !options_.kin.cross;
     how.check_shape = !options_.merged;
-    how.layouts = how.resplit = options_.layouts;
+    how.layouts = how.resplit = options_.layouts.divided;
     how.cross = options_.kin.cross;
     how.implementations = options_.kin.implementations;
     how.check_dtype = false;  // the nodes are paired: their items are too
@@ -323,14 +323,14 @@ class RowMaker {
     diff.matched = true;
     const bool measured = options_.distances && node.op != kNoIndex && partner.op != kNoIndex;
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
-    if (options_.layouts) {
-      FitParts(&s_.target_notes, &s_.golden_notes, &diff);
+    if (options_.layouts.divided) {
+      FitParts(options_.layouts.gradients, &s_.target_notes, &s_.golden_notes, &diff);
       MSP_RETURN_IF_ERROR(FitTiedGradients({*side_.rank, side_.lone_gradients},
                                            {*golden_->rank, golden_->lone_gradients}, options_.mode, &diff));
     }
     NodeDistance distance;
     if (measured)
-      distance = MeasureDistance({options_.mode, whole, options_.layouts, options_.kin, how.tensors},
+      distance = MeasureDistance({options_.mode, whole, options_.layouts.divided, options_.kin, how.tensors},
                                  whole ? node.op : row->node, &diff);
     if (side_.rank->merged && golden_->rank->merged && (distance.distance.input > 0 || distance.distance.output > 0))
       distance.wrong = FindWrongParts(s_.target_notes, s_.golden_notes, diff);

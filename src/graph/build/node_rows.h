@@ -5,6 +5,7 @@
 
 #include "compare/values/op_diff.h"
 #include "graph/build/graph_match.h"
+#include "graph/build/layouts.h"
 #include "graph/build/ruler_table.h"
 #include "graph/comm/links.h"
 #include "graph/db/vis_db.h"
@@ -42,8 +43,8 @@ struct RowOptions {
   bool log = false;                       // tensor mode: a line for each item
   bool distances = false;                 // also NodeBlock::distances
   bool merged = false;                    // graphs of several ranks
-  bool layouts = false;                   // then: of two layouts
-  Kinship kin;
+  LayoutDifference layouts = {};          // then: of how many
+  Kinship kin = {};
   const GraphLinks* links = nullptr;  // then: items that stand at other places
   const WholeDumps* whole = nullptr;  // then, of merged graphs: dumps whose ops the links name
   const Thresholds* thresholds = &DefaultThresholds();

@@ -46,7 +46,7 @@ struct LoadedPair {
   std::unique_ptr<TensorPairs> tensors;  // of a comparison of tensor dumps
   CompareMode mode = CompareMode::kStatistics;
   int micro_steps = 1;
-  bool layouts = false;  // of merged ranks that divide the model in two ways
+  LayoutDifference layouts;  // of merged ranks
   Kinship kin;
   GraphLinks links;                         // then: items that stand at other places
   std::shared_ptr<const WholeDumps> whole;  // then, of merged graphs: dumps whose ops the links name
@@ -292,7 +292,7 @@ class Visualizer {
       MSP_ASSIGN_OR_RETURN(const auto warnings,
                            MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links, &out.whole));
       for (const std::string& text : warnings) Warn(text);
-      MSP_ASSIGN_OR_RETURN(out.layouts, AreDividedOtherwise(options_, *out.target, *out.golden));
+      MSP_ASSIGN_OR_RETURN(out.layouts, DifferenceOfLayouts(options_, *out.target, *out.golden));
     }
     out.micro_steps = NumberMicroSteps(out.target->files.construct.megatron_micro_steps, &out.target->graph,
                                        out.golden ? &out.golden->graph : nullptr);
@@ -343,7 +343,7 @@ class Visualizer {
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
     RulerPair of{FilesOf(pair),        loaded.mode,   mapping_.layer,    loaded.kin,
                  loaded.tensors.get(), &loaded.links, loaded.whole.get()};
-    of.resplit = loaded.layouts;
+    of.resplit = loaded.layouts.divided;
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
@@ -370,7 +370,7 @@ class Visualizer {
                        options_.log != nullptr};
     options.distances = golden && precision_;
     options.merged = summary_.merged;
-    options.layouts = golden && loaded.layouts;
+    if (golden) options.layouts = loaded.layouts;
     options.kin = loaded.kin;
     options.links = &loaded.links;
     options.whole = loaded.whole.get();
