@@ -16,6 +16,7 @@
 #include "compare/first_difference/difference_walk.h"
 #include "compare/first_difference/optimizer_step.h"
 #include "compare/first_difference/other_differences.h"
+#include "compare/first_difference/outside_value.h"
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
@@ -202,7 +203,7 @@ class Describer {
         out->item = diff.target[row].suffix;
         if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
         out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
-        if (!outputs) MSP_RETURN_IF_ERROR(FillSource(diff.target[row], out));
+        if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], out));
       }
     }
     if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
@@ -240,74 +241,6 @@ class Describer {
       found = i;
     }
     return found;
-  }
-
-  /// Where an input that no recorded op made comes from: it is a parameter, or code in the innermost module whose own
-  /// inputs agree made it.
-  Status FillSource(const ItemView& item, FirstDifference* out) const {
-    MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, target_.ParentOf(out->name)));
-    if (parameter) {
-      out->kind = FirstDifference::Kind::kParameter;
-      out->parameter = *parameter;
-      return OkStatus();
-    }
-    target_.ForEachAround(out->name, [&](std::string_view name) {
-      const auto at = pair_.target->FindOp(name);
-      if (!at || !distances_[*at].matched) return true;
-      const OpDistance& d = distances_[*at];
-      if (d.input > 1 || d.argument || d.shapes || !d.has_input) return true;
-      out->inside = name;
-      out->after = LastAgreeingIn(name, out->op);
-      return false;
-    });
-    return OkStatus();
-  }
-
-  /// The name of the parameter that the item is; none when it is none. A function is given the parameters of the module
-  /// that calls it among its other arguments: it is the one of them that has the same values.
-  StatusOr<std::optional<std::string>> ParameterOf(const ItemView& item, std::string_view module) const {
-    constexpr std::string_view kParameters = ".parameters.";
-    const auto name_of = [&](const ItemView& parameter) {
-      return parameter.suffix.starts_with(kParameters) ? parameter.suffix.substr(kParameters.size()) : std::string();
-    };
-    if (item.state == ItemState::kParameter) return std::optional(name_of(item));
-    const auto at = pair_.target->FindOp(module);
-    if (!at || item.shape == "[]") return std::optional<std::string>();
-    JsonDoc doc;
-    MSP_RETURN_IF_ERROR(pair_.target->ParseOp(*at, &doc));
-    std::vector<Item> scratch;
-    std::vector<ItemView> items;
-    size_t count = 0;
-    DescribeOp(module, doc, pair_.options.mode, &scratch, &items, &count);
-    for (size_t i = 0; i < count; ++i) {
-      const ItemView& other = items[i];
-      const bool same = other.state == ItemState::kParameter && other.shape == item.shape &&
-                        other.dtype == item.dtype && SameValues(other, item);
-      if (same) return std::optional(name_of(other));
-    }
-    return std::optional<std::string>();
-  }
-
-  bool SameValues(const ItemView& a, const ItemView& b) const {
-    if (pair_.options.mode == CompareMode::kChecksum) return a.checksum == b.checksum;
-    for (const Stat k : {kMax, kMin, kMean, kNorm}) {
-      std::string x, y;
-      a.stats[k].AppendText(&x);
-      b.stats[k].AppendText(&y);
-      if (x != y) return false;
-    }
-    return true;
-  }
-
-  /// The last op in front of `end` that `module` calls and that agrees.
-  std::string LastAgreeingIn(std::string_view module, size_t end) const {
-    constexpr size_t kFar = 4096;
-    for (size_t i = end; i-- > 0 && end - i < kFar;) {
-      const OpDistance& d = distances_[i];
-      const std::string_view name = pair_.target->ops().NameAt(i);
-      if (d.matched && d.output <= 1 && target_.ParentOf(name) == module) return std::string(name);
-    }
-    return {};
   }
 
   static Status FillFrame(const StackFile* stacks, FirstDifference* out) {

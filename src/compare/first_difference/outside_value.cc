@@ -1,0 +1,82 @@
+#include "compare/first_difference/outside_value.h"
+
+#include "compare/round_off/ruler.h"
+#include "compare/values/item_views.h"
+
+namespace msprobe {
+
+Status OutsideValue::Fill(const ItemView& item, FirstDifference* out) const {
+  MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, tree_.ParentOf(out->name)));
+  if (parameter) {
+    out->kind = FirstDifference::FirstDifference::Kind::kParameter;
+    out->parameter = *parameter;
+    return OkStatus();
+  }
+  Status status = OkStatus();
+  tree_.ForEachAround(out->name, [&](std::string_view name) {
+    const auto at = pair_.target->FindOp(name);
+    if (!at || !distances_[*at].matched) return true;
+    const OpDistance& d = distances_[*at];
+    if (d.input > 1 || d.argument || d.shapes || !(d.has_input || IsGivenNoTensor(*at, &status))) return status.ok();
+    out->inside = name;
+    out->after = LastAgreeingIn(name, out->op);
+    return false;
+  });
+  return status;
+}
+
+/// Whether a module was called with numbers alone: then no tensor in it came from outside.
+bool OutsideValue::IsGivenNoTensor(size_t module, Status* status) const {
+  ItemViews items(*pair_.target, pair_.options.mode);
+  if (*status = items.Read(module); !status->ok()) return false;
+  bool given = false;
+  for (const ItemView& item : items.items()) {
+    if (item.state == ItemState::kInput && item.tensor) return false;
+    given = given || (item.state == ItemState::kInput && item.HasDType());
+  }
+  return given;
+}
+
+/// The name of the parameter that the item is; none when it is none. A function is given the parameters of the module
+/// that calls it among its other arguments: it is the one of them that has the same values.
+StatusOr<std::optional<std::string>> OutsideValue::ParameterOf(const ItemView& item, std::string_view module) const {
+  constexpr std::string_view kParameters = ".parameters.";
+  const auto name_of = [&](const ItemView& parameter) {
+    return parameter.suffix.starts_with(kParameters) ? parameter.suffix.substr(kParameters.size()) : std::string();
+  };
+  if (item.state == ItemState::kParameter) return std::optional(name_of(item));
+  const auto at = pair_.target->FindOp(module);
+  if (!at || item.shape == "[]") return std::optional<std::string>();
+  ItemViews items(*pair_.target, pair_.options.mode);
+  MSP_RETURN_IF_ERROR(items.Read(*at));
+  for (const ItemView& other : items.items()) {
+    const bool same = other.state == ItemState::kParameter && other.shape == item.shape && other.dtype == item.dtype &&
+                      SameValues(other, item);
+    if (same) return std::optional(name_of(other));
+  }
+  return std::optional<std::string>();
+}
+
+bool OutsideValue::SameValues(const ItemView& a, const ItemView& b) const {
+  if (pair_.options.mode == CompareMode::kChecksum) return a.checksum == b.checksum;
+  for (const Stat k : {kMax, kMin, kMean, kNorm}) {
+    std::string x, y;
+    a.stats[k].AppendText(&x);
+    b.stats[k].AppendText(&y);
+    if (x != y) return false;
+  }
+  return true;
+}
+
+/// The last op in front of `end` that `module` calls and that agrees.
+std::string OutsideValue::LastAgreeingIn(std::string_view module, size_t end) const {
+  constexpr size_t kFar = 4096;
+  for (size_t i = end; i-- > 0 && end - i < kFar;) {
+    const OpDistance& d = distances_[i];
+    const std::string_view name = pair_.target->ops().NameAt(i);
+    if (d.matched && d.output <= 1 && tree_.ParentOf(name) == module) return std::string(name);
+  }
+  return {};
+}
+
+}  // namespace msprobe
