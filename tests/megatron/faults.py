@@ -157,6 +157,18 @@ def rotary(base):
     return before
 
 
+def left_out(path):
+    """The optimizer does not know a parameter."""
+
+    def after(run):
+        (left,) = [p for chunk in run.chunks for name, p in chunk.named_parameters() if name.endswith(path)]
+        for optimizer in getattr(run.optimizer, "chained_optimizers", [run.optimizer]):
+            for group in optimizer.optimizer.param_groups:
+                group["params"] = [p for p in group["params"] if p is not left]
+
+    return after
+
+
 FAULTS = {
     "qkv_rank1": Fault("a weight is wrong on one rank", at(2, scaled("self_attention.linear_qkv.weight", 1.3), 1)),
     "fc1_all": Fault("a weight is wrong on all ranks", at(1, scaled("mlp.linear_fc1.weight", 1.1))),
@@ -190,5 +202,6 @@ FAULTS = {
     "embedding_rank1": Fault("the embedding is wrong on one rank", outside("embedding.word_embeddings.weight", 1.5, 1)),
     "output_rank0": Fault("the output layer is wrong on one rank", outside("output_layer.weight", 1.2, 0)),
     "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
+    "left_out": Fault("a parameter is not trained", None, left_out("layers.1.mlp.linear_fc1.weight")),
     "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),
 }

@@ -51,8 +51,9 @@ struct FirstDifference {
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
   std::vector<int> ranks;   // of merged ranks: those whose part is wrong, as far as it shows
   std::string owner;        // of an op of the optimizer: the parameter that it changes, by its path; "" if not known
-  std::vector<std::string> fused;              // other ops of the target that the golden run computes as one with it
-  std::string parameter;                       // of kParameter: "weight"; "" if not known
+  std::vector<std::string> fused;  // other ops of the target that the golden run computes as one with it
+  /// Of kParameter: "weight"; of a lone op: the one that only this side's optimizer updates. "" if not known.
+  std::string parameter;
   ItemDifference difference;                   // in the item
   std::string detail;                          // the same as text: "Norm differs by 12.3 %"
   std::string inputs;                          // "are equal", "agree to 3.1e-07"; "" for ops without inputs

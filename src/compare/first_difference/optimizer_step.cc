@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "compare/first_difference/parameter_owner.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -183,6 +184,54 @@ void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
   out->first = std::move(setting);
 }
 
+/// A parameter that `more` changes and `less` does not; none where the steps have little in common.
+std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& more,
+                                        const std::vector<TrainedParameter>& less) {
+  std::optional<TrainedParameter> out;
+  size_t same = 0;
+  for (const TrainedParameter& p : more) {
+    const auto other = std::ranges::find(less, p.names, &TrainedParameter::names);
+    const size_t count = other == less.end() ? 0 : other->count;
+    same += std::min(count, p.count);
+    if (count < p.count && !out) out = p;
+  }
+  return 2 * same > more.size() ? out : std::nullopt;
+}
+
+Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* forms) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<TrainedParameter> target, TrainedParameters(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const std::vector<TrainedParameter> golden, TrainedParameters(*pair.golden));
+  FirstDifference& out = forms->parameter;
+  if (const auto missing = LeftOut(golden, target)) {
+    out.kind = FirstDifference::Kind::kMissingOp;
+    out.op = forms->begin;
+    out.golden_op = static_cast<uint32_t>(missing->op);
+    out.name = out.golden_name = pair.golden->ops().NameAt(missing->op);
+    out.parameter = missing->names;
+    out.detail = "is missing in the target";
+  } else if (const auto extra = LeftOut(target, golden)) {
+    out.kind = FirstDifference::Kind::kExtraOp;
+    out.op = extra->op;
+    out.golden_op = plan.golden_of[extra->op];
+    out.name = pair.target->ops().NameAt(extra->op);
+    out.parameter = extra->names;
+    out.detail = "is not in the golden run";
+  }
+  return OkStatus();
+}
+
+/// It leads where nothing in front of the step differs.
+void AddLeftOut(OptimizerForms forms, size_t answer_at, Differences* out) {
+  using enum FirstDifference::Kind;
+  const FirstDifference::Kind kind = out->Answer().kind;
+  if (kind != kNone && kind != kGrows && answer_at < forms.begin) {
+    out->others.push_back(std::move(forms.parameter));
+    return;
+  }
+  out->source = FirstDifference();
+  out->first = std::move(forms.parameter);
+}
+
 std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
 
 }  // namespace
@@ -198,6 +247,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   if (plan.fused || (plan.cross && !plan.implementations) || !StepsDiffer(pair, plan)) return forms;
   forms.differ = true;
   forms.begin = BehindBackward(pair.target->ops());
+  if (!plan.implementations) MSP_RETURN_IF_ERROR(FindLeftOut(pair, plan, &forms));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
   forms.same_settings = std::ranges::find(target, "lr", &OptimizerSetting::name) != target.end();
@@ -226,6 +276,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 }
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
+  if (forms.parameter.kind != FirstDifference::Kind::kNone) return AddLeftOut(std::move(forms), walk.answer_at, out);
   if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, out);
   if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out->first);
 }

@@ -27,10 +27,12 @@ struct OptimizerForms {
   bool same_settings = false;  // and all settings are known, and the same: two forms of one step
   size_t begin = 0;            // of the target's step
   FirstDifference setting;     // the first that differs; kNone where none does
+  FirstDifference parameter;   // that only one of them changes; kNone where there is none
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
 
-/// A setting that differs joins the answer of the walk; ops that only make another form of the same step leave it.
+/// A setting that differs, or a parameter that is left out, joins the answer of the walk; ops that only make another
+/// form of the same step leave it.
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out);
 
 }  // namespace msprobe

@@ -11,6 +11,7 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kMostOpsRead = 200000;
+constexpr size_t kMostListed = 4;
 constexpr std::string_view kParameterItem = ".parameters.";
 
 /// Its shape and statistics: what is known of a tensor in each op that it goes through.
@@ -34,8 +35,7 @@ class OwnerFinder {
 
   StatusOr<std::string> Find(size_t op) {
     const OpList& ops = dump_.ops();
-    size_t begin = ops.size();
-    while (begin > 0 && !IsBackward(ops.NameAt(begin - 1))) --begin;
+    const size_t begin = Begin();
     if (begin == 0 || op < begin || IsModuleName(ops.NameAt(op)) || ops.size() > kMostOpsRead) return std::string();
     MSP_RETURN_IF_ERROR(ReadParameters(begin));
     if (names_.empty()) return std::string();
@@ -52,6 +52,31 @@ class OwnerFinder {
     return std::string();
   }
 
+  StatusOr<std::vector<TrainedParameter>> Trained() {
+    std::vector<TrainedParameter> out;
+    const OpList& ops = dump_.ops();
+    const size_t begin = Begin();
+    if (begin == 0 || ops.size() > kMostOpsRead) return out;
+    MSP_RETURN_IF_ERROR(ReadParameters(begin));
+    for (size_t i = begin; i < ops.size() && !names_.empty(); ++i) {
+      if (!ChangesInput(ops.NameAt(i))) continue;
+      MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
+      for (const ItemView& item : Items(ops.NameAt(i))) {
+        const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
+        const auto found = first && item.tensor ? names_.find(PrintOf(item)) : names_.end();
+        if (found == names_.end()) continue;
+        const std::string names = Listed(found->second);
+        const auto known = std::ranges::find(out, names, &TrainedParameter::names);
+        if (known == out.end()) {
+          out.push_back({names, 1, i});
+        } else {
+          ++known->count, known->op = i;
+        }
+      }
+    }
+    return out;
+  }
+
  private:
   struct Anchor {
     size_t op = 0;
@@ -62,6 +87,26 @@ class OwnerFinder {
   static bool IsBackward(std::string_view name) {
     const OpDirection direction = ParseOpName(name).direction;
     return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+  }
+
+  /// The first op behind the backward pass.
+  size_t Begin() const {
+    size_t begin = dump_.ops().size();
+    while (begin > 0 && !IsBackward(dump_.ops().NameAt(begin - 1))) --begin;
+    return begin;
+  }
+
+  /// "mul_", "_foreach_add_", "_fused_adamw_".
+  static bool ChangesInput(std::string_view name) {
+    const std::string_view api = ApiOf(name);
+    return !IsModuleName(name) && api.ends_with("_") && !api.ends_with("__");
+  }
+
+  static std::string Listed(const std::vector<std::string>& names) {
+    std::string out;
+    for (size_t i = 0; i < names.size() && i <= kMostListed; ++i)
+      out += (i > 0 ? " or " : "") + (i < kMostListed ? names[i] : "...");
+    return out;
   }
 
   std::span<const ItemView> Items(std::string_view name) {
@@ -128,5 +173,7 @@ class OwnerFinder {
 }  // namespace
 
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
+
+StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump) { return OwnerFinder(dump).Trained(); }
 
 }  // namespace msprobe

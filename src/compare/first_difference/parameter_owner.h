@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"
@@ -11,5 +12,14 @@ namespace msprobe {
 /// "blocks.0.mlp.up.weight" for an op behind the backward pass that no module calls; "" where the dump does not show
 /// it: without modules, without a loop over the parameters, or where several parameters look the same.
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op);
+
+/// Parameters that the step behind the backward pass changes, as far as their values tell them; several that look the
+/// same are one entry.
+struct TrainedParameter {
+  std::string names;  // "blocks.0.norm.weight or blocks.1.norm.weight"
+  size_t count = 0;   // how many of them are changed
+  size_t op = 0;      // that takes the last one in
+};
+StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump);
 
 }  // namespace msprobe

@@ -214,8 +214,14 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
     case Cause::kArgument:
       if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, o.item, differs);
       return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
-    case Cause::kMissingOp: return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
-    case Cause::kExtraOp: return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
+    case Cause::kMissingOp:
+      if (!o.parameter.empty()) return say({"the optimizer does not update {}", "优化器未更新 {}"}, o.parameter);
+      return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
+    case Cause::kExtraOp:
+      if (!o.parameter.empty())
+        return say({"the optimizer updates {}, that of the golden run does not", "优化器更新了 {}，标杆侧未更新"},
+                   o.parameter);
+      return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
     case Cause::kShape:
       if (!IsSplit(o))
         return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, o.item, o.target,
@@ -245,6 +251,8 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
+  if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
+    return say({"compare which parameters the optimizers were given", "比对两侧传给优化器的参数"});
   if (o.cause == Cause::kShape && !IsSplit(o))
     return say({"compare what it is made of in both runs", "比对两次运行中它由什么组成"});
   return say(WordsOf(o.cause).next);
