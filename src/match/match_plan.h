@@ -60,8 +60,11 @@ struct MatchPlan {
   /// Ops that a recording that was cut may have had, on the other side: of the target from `seen_target` on, and golden
   /// ops, which are then not in golden_only.
   size_t seen_target = SIZE_MAX, target_unseen = 0, golden_unseen = 0;
+  std::vector<bool> left_out = {};  // target ops that have no partner for a known reason; empty: none
   size_t target_only() const { return golden_of.size() - matched - skipped - target_unseen; }
-  bool NotSeen(size_t op) const { return op >= seen_target && golden_of[op] == kNoOp && !Skips(op); }
+  bool NotSeen(size_t op) const {
+    return golden_of[op] == kNoOp && !Skips(op) && (op >= seen_target || (!left_out.empty() && left_out[op]));
+  }
   /// Other ops of the target that the golden run computes as one with `op`.
   std::vector<uint32_t> JoinedWith(size_t op) const;
   bool Skips(size_t op) const { return fused && fused->skipped[op]; }

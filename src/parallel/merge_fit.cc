@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "compare/round_off/ruler.h"
+#include "ops/collective.h"
 #include "ops/op_name.h"
 #include "tensor/kernels/dtype.h"
 
@@ -196,6 +197,13 @@ class Fitter {
   MergeNotes& notes_;
 };
 
+/// Between two ranks: their order is that of the stages.
+bool IsTransfer(std::string_view name) {
+  if (!IsCommunication(name)) return false;
+  const CommFlow flow = FlowOf(WithoutRankSuffix(ApiOf(name)));
+  return flow == CommFlow::kSend || flow == CommFlow::kReceive || flow == CommFlow::kBatch;
+}
+
 /// Divides what is a gradient before it is averaged: all floats of a backward call, and of other calls what has the
 /// golden run's values then.
 void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
@@ -280,8 +288,12 @@ bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, c
   return tolerance > 0 && !Near(StatsOf(one), sum, tolerance) && AddUp({StatsOf(one), StatsOf(other)}, sum, tolerance);
 }
 
-void FitParts(double gradients, MergeNotes* target, MergeNotes* golden, OpDiff* op) {
-  if (gradients != 1) AverageGradients(gradients, target, op);
+void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* golden, OpDiff* op) {
+  if (layouts.stages && IsTransfer(op->op)) {
+    for (size_t i = 0; i < op->rows_used; ++i) op->target[i].other_part = true;
+    return;
+  }
+  if (layouts.gradients != 1) AverageGradients(layouts.gradients, target, op);
   Given given(*op->thresholds);
   const bool alone = !target->leaves.empty() && target->leaves[0].alone;
   bool apart = false;  // a call between modules, of which each rank makes its piece

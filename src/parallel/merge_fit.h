@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compare/values/op_diff.h"
+#include "parallel/layout_difference.h"
 #include "parallel/merge_data.h"
 
 namespace msprobe {
@@ -10,7 +11,7 @@ namespace msprobe {
 /// the number of elements on the other side tells. What cannot be put together (summands, what each rank has for
 /// itself) is marked ItemView::other_part and counts for nothing. The notes say what was decided. The target's
 /// gradients are first divided by `gradients` (gradient_scale.h).
-void FitParts(double gradients, MergeNotes* target, MergeNotes* golden, OpDiff* op);
+void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* golden, OpDiff* op);
 
 /// The statistics of an item.
 TensorStats StatsOf(const ItemView& item);

@@ -20,6 +20,7 @@
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
+#include "compare/pair/divided_step.h"
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
 #include "compare/pair/place_plan.h"
@@ -369,7 +370,12 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MSP_ASSIGN_OR_RETURN(aligned, AlignByOrder(pair, target_tree, golden_tree));
     if (!aligned.golden_of.empty()) MSP_RETURN_IF_ERROR(Remeasure(pair, aligned, &distances));
   }
-  const bool realigned = !aligned.golden_of.empty();
+  bool realigned = !aligned.golden_of.empty();
+  if (!all_paired) {
+    MatchPlan left = realigned ? aligned : pair.plan;
+    out.divided = LeaveOutDividedStep(pair, target_tree, golden_tree, &left);
+    if (out.divided > 0) aligned = std::move(left), realigned = true;
+  }
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   const MatchPlan& plan = realigned ? aligned : pair.plan;
   WalkInput input{pair, plan, distances, target_tree, golden_tree};

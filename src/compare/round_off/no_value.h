@@ -14,7 +14,7 @@ const ItemView* PartnerOf(const OpDiff& op, size_t row);
 /// Of an item with a shape and elements of a known type.
 bool IsTensorItem(const ItemView& item);
 
-/// Nothing of either run is in them, or nothing of them gets into it.
+/// Nothing of either run is in them, or nothing of them gets into it, or one has the other's values and zeros.
 bool IsNoValue(const OpDiff& op, size_t row);
 
 /// An input that is read, and of which a part at least is memory that nobody had written in either run.

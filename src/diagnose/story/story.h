@@ -100,6 +100,7 @@ struct Story {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;
   std::string first_unrecorded;
+  uint64_t divided = 0;            // ops of a step that only one run divides over its ranks: they are not compared
   size_t steps = 0, ranks = 0;     // looked at, of one run by itself
   std::vector<RecordingGap> gaps;  // recordings that are not whole
   uint64_t unseen = 0;             // ops of the other side that they may have had: no difference

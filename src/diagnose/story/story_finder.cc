@@ -96,6 +96,7 @@ Status StoryFinder::Add(RankFindings rank) {
     unrecorded_ = found.unrecorded;
     first_unrecorded_ = found.first_unrecorded;
   }
+  divided_ += found.divided;
   ranks_.push_back(std::move(rank));
   return OkStatus();
 }
@@ -111,6 +112,7 @@ Story StoryFinder::Tell() const {
   out.golden_modules = paths(golden_modules_);
   out.unrecorded = unrecorded_;
   out.first_unrecorded = ModulePath(first_unrecorded_);
+  out.divided = divided_;
   out.gaps = gaps_;
   out.unseen = unseen_;
   out.unread = unread_;

@@ -97,6 +97,7 @@ std::string StoryJson(const Story& story) {
       json.Member("golden", story.golden_modules);
     });
     json.Member("unrecorded_modules", story.unrecorded);
+    json.Member("ops_of_divided_steps", story.divided);
     json.ObjectMember("text", [&] {
       json.Member("en", StoryLines(story, Language::kEnglish));
       json.Member("zh", StoryLines(story, Language::kChinese));

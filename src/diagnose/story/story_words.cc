@@ -8,6 +8,7 @@
 #include "base/six_digits.h"
 #include "base/text.h"
 #include "compare/values/item_view.h"
+#include "diagnose/story/phrases.h"
 #include "diagnose/story/story.h"
 #include "ops/op_name.h"
 
@@ -15,11 +16,6 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kListed = 8;  // ranks, origins and hand-overs that a line or a text names
-
-/// One phrase in each language, with the same arguments.
-struct Phrase {
-  std::string_view en, zh;
-};
 
 /// What is said of each cause whatever it is the cause of.
 struct CauseWords {
@@ -78,24 +74,6 @@ constexpr CauseWords WordsOf(Cause cause) {
   }
   return {};
 }
-
-class Words {
- public:
-  explicit Words(Language language) : language_(language) {}
-  template <typename... Args>
-  std::string operator()(const Phrase& phrase, const Args&... args) const {
-    return fmt::format(fmt::runtime(language_ == Language::kChinese ? phrase.zh : phrase.en), args...);
-  }
-  std::string Join(const std::vector<std::string>& parts) const {
-    return fmt::format("{}", fmt::join(parts, language_ == Language::kChinese ? "，" : ", "));
-  }
-  std::string_view colon() const { return language_ == Language::kChinese ? "：" : ": "; }
-  std::string_view stop() const { return language_ == Language::kChinese ? "；" : "; "; }
-  bool chinese() const { return language_ == Language::kChinese; }
-
- private:
-  Language language_;
-};
 
 std::string Ranks(const Words& say, const std::vector<int>& ranks) {
   std::string list;
@@ -362,6 +340,13 @@ std::string UnrecordedLine(const Words& say, const Story& story) {
              story.first_unrecorded, story.unrecorded);
 }
 
+std::string DividedLine(const Words& say, const Story& story) {
+  if (story.divided == 0) return {};
+  return say({"{} ops of the optimizer's step, which only one run divides over its ranks",
+              "优化器更新中的 {} 个算子：仅一侧将其切分到各 rank"},
+             story.divided);
+}
+
 /// What was not there to be seen, as a sentence; "" when all was.
 std::string UnseenText(const Words& say, const Story& s, Language language) {
   std::string out = GapText(s.gaps, language);
@@ -467,6 +452,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
     add({"modules", "模块"}, OneSidedLine(say, story.target_modules, true));
     add({"modules", "模块"}, OneSidedLine(say, story.golden_modules, false));
     add({"not recorded", "未采集"}, UnrecordedLine(say, story));
+    add({"not compared", "未比对"}, DividedLine(say, story));
   };
   if (story.origins.empty()) {
     add_notes();

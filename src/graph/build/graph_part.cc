@@ -237,6 +237,7 @@ void Walk(Codec& c, RankFindings& found) {
   }
   c.Number(found.differences.unrecorded);
   c.Text(found.differences.first_unrecorded);
+  c.Number(found.differences.divided);
   c.Number(found.differences.rounds_parameters);
   RulerCounts& n = found.differences.ruler;
   for (uint64_t* count : {&n.none, &n.bit_equal, &n.round_off, &n.inherited, &n.suspicious, &n.bug, &n.rewritten,

@@ -60,6 +60,7 @@ StatusOr<LayoutDifference> DifferenceOfLayouts(const GraphSettings& settings, co
   const ParallelLayout &a = *settings.target_layout, &b = *settings.golden_layout;
   if (GivenOtherwise(a, b)) {
     out.divided = true;
+    out.stages = a.pp != b.pp || a.vpp != b.vpp;
     // Of the merged dimensions experts are the one whose ranks have tokens of their own.
     MSP_ASSIGN_OR_RETURN(out.gradients, FindGradientScale(static_cast<double>(a.ep) / b.ep, target, golden));
     return out;

@@ -324,7 +324,7 @@ class RowMaker {
     const bool measured = options_.distances && node.op != kNoIndex && partner.op != kNoIndex;
     const bool whole = !options_.merged;  // parts of tensors do not have the shapes of the whole
     if (options_.layouts.divided) {
-      FitParts(options_.layouts.gradients, &s_.target_notes, &s_.golden_notes, &diff);
+      FitParts(options_.layouts, &s_.target_notes, &s_.golden_notes, &diff);
       MSP_RETURN_IF_ERROR(FitTiedGradients({*side_.rank, side_.lone_gradients},
                                            {*golden_->rank, golden_->lone_gradients}, options_.mode, &diff));
     }
