@@ -45,6 +45,10 @@ constexpr ArgumentRow kArguments[] = {
 #define ARGUMENT(common, names, otherwise) {#common, names, otherwise},
 #include "ops/framework_names.def"
 };
+constexpr std::string_view kHow[] = {
+#define HOW(names) names,
+#include "ops/framework_names.def"
+};
 
 std::string PlainName(std::string_view name) {
   while (StartsWith(name, "_")) name.remove_prefix(1);
@@ -135,6 +139,15 @@ CommonArgument CommonArgumentOf(std::string_view name) {
     }
   }
   return {};
+}
+
+bool SaysHow(std::string_view argument) {
+  for (const std::string_view names : kHow) {
+    for (const std::string_view name : Split(names, ' ')) {
+      if (name == argument) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace msprobe

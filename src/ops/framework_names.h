@@ -31,4 +31,7 @@ struct CommonArgument {
 };
 CommonArgument CommonArgumentOf(std::string_view name);
 
+/// Of an argument that says how a call is made and changes no value ("async_op").
+bool SaysHow(std::string_view argument);
+
 }  // namespace msprobe

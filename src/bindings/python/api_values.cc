@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bindings/python/framework.h"
+#include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
 
 namespace msprobe {
@@ -37,6 +39,28 @@ void EachKeyword(const CallArgs& a, Visit visit) {
   }
 }
 
+/// What a communication fills holds what was sent, even where that is what its memory held before. A result that lies
+/// in the memory of an argument (a gathered buffer that holds its own part) keeps what was there.
+void NoteFilled(const ApiSpec& spec, const CallArgs& args) {
+  PyObject* filled = nullptr;
+  std::vector<uint64_t> others;
+  const auto look = [&](PyObject* value, bool is_filled) {
+    TensorMemory memory;
+    if (is_filled) {
+      filled = value;
+    } else if (IsPlainTensor(value) && framework().MemoryOf(value, &memory)) {
+      others.push_back(memory.storage);
+    }
+  };
+  EachPositional(args, [&](Py_ssize_t i, PyObject* value) { look(value, Has(spec.ignored_args, i)); });
+  EachKeyword(args, [&](PyObject* key, PyObject* value) {
+    look(value, PyUnicode_Check(key) && PyUnicode_CompareWithASCIIString(key, spec.ignored_keyword.c_str()) == 0);
+  });
+  TensorMemory memory;
+  if (filled == nullptr || !IsPlainTensor(filled) || !framework().MemoryOf(filled, &memory)) return;
+  if (std::find(others.begin(), others.end(), memory.storage) == others.end()) framework().NoteWritten(filled);
+}
+
 }  // namespace
 
 void RecordInputs(const ApiSpec& spec, const CallArgs& args, Record* record) {
@@ -68,6 +92,7 @@ void RecordOutput(const ApiSpec& spec, const CallArgs& args, PyObject* result, R
   const bool filled = spec.fills && (result == Py_None || PyLong_Check(result));
   if (spec.distributed || filled) {
     // Collectives write into their arguments.
+    if (!spec.ignored_args.empty()) NoteFilled(spec, args);
     record->BeginList();
     EachPositional(args, [&](Py_ssize_t i, PyObject* value) {
       Has(spec.ignored_outputs, i) ? record->Null() : RecordValue(record, value, nullptr, 1);

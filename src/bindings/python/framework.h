@@ -63,6 +63,8 @@ class CaptureFramework {
   virtual bool LookAt(PyObject* /*tensor*/, TensorLook*) { return false; }
   /// False: nothing is known.
   virtual bool MemoryOf(PyObject* /*tensor*/, TensorMemory*) { return false; }
+  /// A call wrote every element of a tensor.
+  virtual void NoteWritten(PyObject* /*tensor*/) {}
   /// One that the record held undecided is to be saved after all, under this name.
   virtual void SaveHeld(Record*, const HeldValue&, const std::string& /*name*/) {}
   /// Of the files that tensors are saved in.

@@ -146,6 +146,11 @@ bool RecordFromHost(Record* record, PyObject* tensor) {
 
 bool LookAtHostTensor(PyObject* tensor, TensorLook* look) { return LookAtAny(tensor, false, look) && look->on_host; }
 
+void NoteTensorWritten(PyObject* tensor) {
+  TensorLook look;
+  if (LookAtAny(tensor, false, &look)) NoteWritten(look.view(), look.on_host);
+}
+
 bool LookAgain(PyObject* tensor, const char* data, TensorLook* look) {
   const bool same = data != nullptr && torch_objects().dlpack != nullptr && LookByDlpack(tensor, look) &&
                     look->data == data && look->on_host && look->dtype != DType::kUnknown && !IsComplex(look->dtype) &&

@@ -13,6 +13,8 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
 
 /// A plain tensor whose memory may be read here and now.
 bool LookAtHostTensor(PyObject* tensor, TensorLook* look);
+/// A call wrote every element of a plain tensor (unwritten.h).
+void NoteTensorWritten(PyObject* tensor);
 /// Of one that LookAtHostTensor() has found to be so with its elements at `data`: asks less where they still are there.
 bool LookAgain(PyObject* tensor, const char* data, TensorLook* look);
 

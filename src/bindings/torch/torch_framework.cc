@@ -94,6 +94,7 @@ class TorchFramework final : public CaptureFramework {
     Ref waited(async ? PyObject_CallMethod(async.get(), "trigger_wait", nullptr) : nullptr);
     if (!waited && PyErr_Occurred() != nullptr) NoteSkip("a communication could not be waited for", TakeError());
   }
+  void NoteWritten(PyObject* tensor) override { NoteTensorWritten(tensor); }
   bool MemoryOf(PyObject* tensor, TensorMemory* memory) override {
     Ref storage(PyObject_CallMethodNoArgs(tensor, torch_names.untyped_storage));
     Ref start(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);

@@ -144,11 +144,41 @@ Unwritten OnHost(const Allocation& a, const char* start, const TensorView& view)
   return same.Result();
 }
 
+/// What was kept of these bytes becomes unlike what is there.
+void MarkWritten(Allocation* a, const char* start, const TensorView& view) {
+  const Elements elements(view);
+  const char* data = static_cast<const char*>(view.data);
+  const auto first = static_cast<size_t>(data - start);
+  const size_t end = first + static_cast<size_t>(elements.reach) * elements.element;
+  if (elements.count == 0 || end > a->bytes || !elements.IsDense()) return;
+  for (size_t i = 0; i < a->pieces(); ++i) {
+    const size_t at = a->PieceAt(i), from = std::max(at, first), to = std::min(at + a->PieceBytes(), end);
+    for (size_t byte = from; byte < to; ++byte)
+      a->kept[i * a->PieceBytes() + byte - at] = static_cast<char>(~start[byte]);
+  }
+}
+
 bool SameElsewhere(const Allocation& a) {
   const Ref storage = WeakTarget(a.storage.get());
   Ref same(PyObject_CallFunctionObjArgs(is_same_sample, storage.get(), a.sample.get(), nullptr));
   if (!same) NoteSkip("memory of a device could not be looked at", TakeError());
   return same.get() == Py_True;
+}
+
+/// The living allocation that holds the first byte of `view`.
+std::map<const char*, Allocation>::iterator FindAllocation(const TensorView& view) {
+  const auto* data = static_cast<const char*>(view.data);
+  auto it = allocations.upper_bound(data);
+  if (it == allocations.begin()) return allocations.end();
+  --it;
+  if (data >= it->first + it->second.bytes) return allocations.end();
+  if (!WeakTarget(it->second.storage.get())) return Erase(it), allocations.end();
+  return it;
+}
+
+size_t ViewBytes(const TensorView& view) {
+  const Elements elements(view);
+  return static_cast<size_t>(elements.count) * elements.element;
 }
 
 }  // namespace
@@ -184,15 +214,18 @@ void AfterAllocation(const CallArgs&, PyObject* result) {
   allocations.emplace(start, std::move(a));
 }
 
+void NoteWritten(const TensorView& view, bool on_host) {
+  const auto it = FindAllocation(view);
+  if (it == allocations.end()) return;
+  if (on_host && !it->second.sample) return MarkWritten(&it->second, it->first, view);
+  if (view.data == it->first && ViewBytes(view) == it->second.bytes) Erase(it);
+}
+
 Unwritten UnwrittenOf(const TensorView& view, bool on_host) {
-  if (allocations.empty()) return Unwritten::kNone;
-  const auto* data = static_cast<const char*>(view.data);
-  auto it = allocations.upper_bound(data);
-  if (it == allocations.begin()) return Unwritten::kNone;
-  const char* start = (--it)->first;
+  auto it = FindAllocation(view);
+  if (it == allocations.end()) return Unwritten::kNone;
+  const char* start = it->first;
   const Allocation& a = it->second;
-  if (data >= start + a.bytes) return Unwritten::kNone;
-  if (!WeakTarget(a.storage.get())) return Erase(it), Unwritten::kNone;
   if (!a.sample) return on_host ? OnHost(a, start, view) : Unwritten::kNone;
   const bool same = SameElsewhere(a);
   // Written once, written for ever: its parts are not told apart.

@@ -13,6 +13,9 @@ void AfterAllocation(const CallArgs& args, PyObject* result);
 /// How much of what is in `view` is what its allocation found there. Writes need not be seen, whoever writes.
 Unwritten UnwrittenOf(const TensorView& view, bool on_host);
 
+/// Every element of `view` was written, whatever is in it now: values may come back to where they were.
+void NoteWritten(const TensorView& view, bool on_host);
+
 /// At start and stop: what is still unwritten in a later step is so there, too.
 void ForgetDeadAllocations();
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "compare/values/dtype_match.h"
 #include "compare/values/not_read.h"
+#include "ops/framework_names.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
 
@@ -80,9 +81,14 @@ bool IsTensorItem(const ItemView& item) {
   return StartsWith(item.shape, "[") && ParseDType(item.dtype) != DType::kUnknown;
 }
 
+bool SaysHowOnly(const ItemView& item) {
+  return item.state == ItemState::kKwarg && SaysHow(std::string_view(item.suffix).substr(item.suffix.rfind('.') + 1));
+}
+
 bool IsNoValue(const OpDiff& op, size_t row) {
   const ItemView* partner = PartnerOf(op, row);
   if (op.target[row].other_part || (partner && partner->other_part)) return true;
+  if (SaysHowOnly(op.target[row])) return true;
   if (partner && IsPadded(op.target[row], *partner)) return true;
   if (IsResult(op.target[row].state)) return BothUnwritten(op, row) || MovesUnwritten(op, row);
   return BothPartly(op, row) || NobodyReads(op, row);

@@ -14,6 +14,9 @@ const ItemView* PartnerOf(const OpDiff& op, size_t row);
 /// Of an item with a shape and elements of a known type.
 bool IsTensorItem(const ItemView& item);
 
+/// An argument by name that changes no value (SaysHow).
+bool SaysHowOnly(const ItemView& item);
+
 /// Nothing of either run is in them, or nothing of them gets into it, or one has the other's values and zeros.
 bool IsNoValue(const OpDiff& op, size_t row);
 

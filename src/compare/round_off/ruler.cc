@@ -409,7 +409,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       const ItemView& item = op.golden[g];
       if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
-      if (argument && !op.golden_taken[g] && !IsNull(item)) {
+      if (argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item)) {
         out.argument = true;
         out.input = out.computed = Single(kInfinity);
       }

@@ -3,9 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/slot_table.h"
 #include "dump/flatten.h"
 #include "match/structure.h"
+#include "ops/op_name.h"
 #include "parallel/gradient_scale.h"
+#include "parallel/layer_number.h"
 #include "parallel/merge_data.h"
 #include "tensor/kernels/dtype.h"
 
@@ -16,6 +19,23 @@ constexpr size_t kLooked = 64;  // modules; the first layers have all kinds
 
 bool GivenOtherwise(const ParallelLayout& a, const ParallelLayout& b) {
   return a.rank_size != b.rank_size || a.tp != b.tp || a.pp != b.pp || a.vpp != b.vpp || a.cp != b.cp || a.ep != b.ep;
+}
+
+/// How many layers each rank has, by the numbers in the names of its modules.
+std::vector<size_t> LayersOfRanks(const RankGraph& rank) {
+  std::vector<size_t> out;
+  for (const RankFiles* files : FilesOf(rank)) {
+    TextIds layers;
+    const OpList& ops = files->dump.ops();
+    for (size_t i = 0; i < ops.size(); ++i) {
+      LayerNumber layer;
+      const std::string_view name = ops.NameAt(i);
+      if (!IsModuleName(name) || !FindLayerNumber(name, {}, &layer)) continue;
+      layers.Enter(name.substr(0, static_cast<size_t>(layer.rest.data() - name.data())));
+    }
+    out.push_back(layers.size());
+  }
+  return out;
 }
 
 /// The tensors of one module call, of the first rank that has it.
@@ -65,7 +85,9 @@ StatusOr<LayoutDifference> DifferenceOfLayouts(const GraphSettings& settings, co
     MSP_ASSIGN_OR_RETURN(out.gradients, FindGradientScale(static_cast<double>(a.ep) / b.ep, target, golden));
     return out;
   }
-  if (a.tp < 2 || !target.merged || !golden.merged) return out;
+  if (!target.merged || !golden.merged) return out;
+  if (a.pp > 1 && LayersOfRanks(target) != LayersOfRanks(golden)) out.divided = out.stages = true;
+  if (a.tp < 2 || out.divided) return out;
   Sizes sizes(a.tp);
   Call left, right;
   size_t looked = 0;
