@@ -181,8 +181,12 @@ void Rewrites::FindPasses() {
   }
 }
 
+bool Rewrites::WritesInHook(std::string_view op, bool golden) const {
+  return !IsModuleName(op) && ChangesArguments(ApiOf(op)) && IsBackward(trees_[golden]->ParentOf(op));
+}
+
 bool Rewrites::Cover(std::string_view op, bool golden, size_t at) {
-  if (IsCommunication(op)) return false;
+  if (IsCommunication(op) || WritesInHook(op, golden)) return false;
   if (!read_) Read();
   bool covered = false, called = false;
   trees_[golden]->ForEachAround(op, [&](std::string_view module) {

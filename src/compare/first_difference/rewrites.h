@@ -43,6 +43,8 @@ class Rewrites {
     size_t begin = 0;
     bool backward = false, agrees = false;
   };
+  /// A hook of a backward pass that writes in place adds a gradient to memory outside of the module.
+  bool WritesInHook(std::string_view op, bool golden) const;
   void Read();
   void FindWrongGradients();
   void FindModules();
