@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "compare/values/thresholds.h"
 #include "graph/tree/graph_plan.h"
+#include "parallel/layout_difference.h"
 #include "parallel/merge_data.h"
 #include "parallel/merge_groups.h"
 #include "parallel/merge_tree.h"
@@ -55,5 +57,15 @@ enum class ModelDump : uint8_t {
 };
 /// The same without stacks.
 Status WriteModelDump(const RankGraph& graph, ModelDump which, const std::string& dir);
+
+/// Two merged graphs whose nodes are matched.
+struct MergedPair {
+  const RankGraph &target, &golden;
+  LayoutDifference layouts;
+  const Thresholds* thresholds;
+};
+/// WriteModelDump of the matched nodes of both, with the values that are compared (FitParts), in target/ and golden/
+/// below `dir`.
+Status WriteFittedDumps(const MergedPair& pair, const std::string& dir);
 
 }  // namespace msprobe

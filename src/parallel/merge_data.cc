@@ -70,13 +70,6 @@ void ClearStats(JsonValue* leaf) {
   }
 }
 
-void SetStats(const TensorStats& s, JsonValue* leaf) {
-  SetStat("Max", s.max, leaf);
-  SetStat("Min", s.min, leaf);
-  SetStat("Mean", s.mean, leaf);
-  SetStat("Norm", s.norm, leaf);
-}
-
 /// Merges the tensors of one node along the axes of its grid.
 class NodeMerger {
  public:
@@ -298,6 +291,13 @@ class NodeMerger {
 
 const DumpFile& MergedData::Dump(const RankGraph& self, uint32_t rank) const {
   return rank == 0 ? self.files.dump : files[rank - 1].dump;
+}
+
+void SetStats(const TensorStats& s, JsonValue* leaf) {
+  SetStat("Max", s.max, leaf);
+  SetStat("Min", s.min, leaf);
+  SetStat("Mean", s.mean, leaf);
+  SetStat("Norm", s.norm, leaf);
 }
 
 Status MergedData::ReadOp(const RankGraph& self, OpRef ref, JsonDoc* doc) const {

@@ -101,6 +101,9 @@ class MergedData {
   Status Assemble(const RankGraph& self, const MergeSource& source, size_t cell, JsonDoc* doc, JsonDoc* other) const;
 };
 
+/// Writes the statistics that are given over those of a leaf of a dump.
+void SetStats(const TensorStats& s, JsonValue* leaf);
+
 /// The files of a rank, or of all that were merged.
 std::vector<const RankFiles*> FilesOf(const RankGraph& rank);
 

@@ -8,8 +8,10 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/build/node_rows.h"
+#include "graph/node/item_fields.h"
 #include "json/writer.h"
 #include "parallel/merge.h"
+#include "parallel/merge_fit.h"
 
 namespace msprobe {
 namespace {
@@ -87,7 +89,45 @@ Status WriteConstruct(const RankGraph& graph, const std::string& path) {
   return file.Commit();
 }
 
-Status WriteDump(const RankGraph& graph, std::optional<ModelDump> which, const std::string& path) {
+/// Gives the entries of one side the values that are compared with those of the other.
+class PairFitter {
+ public:
+  PairFitter(const MergedPair& pair, const RankGraph& own) : pair_(pair), own_(own) {}
+
+  /// `doc` and `notes` are those of the node, as MergedData::Read gives them.
+  Status Fit(uint32_t node, JsonDoc* doc, MergeNotes* notes) {
+    const bool golden = &own_ == &pair_.golden;
+    const RankGraph& other = golden ? pair_.target : pair_.golden;
+    const uint32_t partner = own_.graph.nodes[node].match;
+    MSP_RETURN_IF_ERROR(other.merged->Read(other, partner, &doc_, &notes_));
+    if (!doc->IsObject() || !doc_.IsObject()) return OkStatus();
+    const auto describe = [&](const RankGraph& rank, uint32_t id, const JsonDoc& entry, bool is_golden) {
+      DescribeNode(rank.graph.nodes[id].name, entry, CompareMode::kStatistics, &diff_.scratch,
+                   is_golden ? &diff_.golden : &diff_.target, is_golden ? &diff_.golden_used : &diff_.rows_used);
+    };
+    describe(own_, node, *doc, golden);
+    describe(other, partner, doc_, !golden);
+    const RankGraph& target = golden ? other : own_;
+    diff_.op = target.graph.nodes[golden ? partner : node].name;
+    diff_.thresholds = pair_.thresholds;
+    FitParts(pair_.layouts, golden ? &notes_ : notes, golden ? notes : &notes_, &diff_);
+    const std::vector<ItemView>& items = golden ? diff_.golden : diff_.target;
+    for (size_t i = 0; i < (golden ? diff_.golden_used : diff_.rows_used); ++i) {
+      if (items[i].tensor && items[i].leaf) SetStats(StatsOf(items[i]), const_cast<JsonValue*>(items[i].leaf));
+    }
+    return OkStatus();
+  }
+
+ private:
+  const MergedPair& pair_;
+  const RankGraph& own_;
+  JsonDoc doc_;
+  MergeNotes notes_;
+  OpDiff diff_;
+};
+
+Status WriteDump(const RankGraph& graph, std::optional<ModelDump> which, const MergedPair* pair,
+                 const std::string& path) {
   const bool matched_only = which == ModelDump::kMatched;
   const bool of_parts = which == ModelDump::kWhole && graph.merged->ranks.size() > 1;
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
@@ -108,9 +148,12 @@ Status WriteDump(const RankGraph& graph, std::optional<ModelDump> which, const s
     JsonWriter entries(&out, kStyle, 2);
     JsonDoc doc;
     MergeNotes notes;
+    std::optional<PairFitter> fitter;
+    if (pair && pair->layouts.divided) fitter.emplace(*pair, graph);
     for (size_t i = block * kBlock; i < std::min((block + 1) * kBlock, order.size()); ++i) {
       if (matched_only && graph.graph.nodes[order[i]].match == kNoIndex) continue;
       MSP_RETURN_IF_ERROR(graph.merged->Read(graph, order[i], &doc, &notes));
+      if (fitter) MSP_RETURN_IF_ERROR(fitter->Fit(order[i], &doc, &notes));
       if (!doc.IsObject()) continue;
       entries.RawMember(graph.graph.nodes[order[i]].name,
                         EntryJson(doc, notes, of_parts, graph.graph.nodes[order[i]].name));
@@ -162,17 +205,30 @@ Status WriteStack(const RankGraph& graph, const std::string& path) {
 
 Status WriteMergedDump(const RankGraph& graph, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, std::nullopt, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, std::nullopt, nullptr, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   MSP_RETURN_IF_ERROR(WriteStack(graph, JoinPath(dir, "stack.json")));
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
 }
 
-Status WriteModelDump(const RankGraph& graph, ModelDump which, const std::string& dir) {
+namespace {
+
+Status WriteModel(const RankGraph& graph, ModelDump which, const MergedPair* pair, const std::string& dir) {
   MSP_RETURN_IF_ERROR(MakeOutputDir(dir));
-  MSP_RETURN_IF_ERROR(WriteDump(graph, which, JoinPath(dir, "dump.json")));
+  MSP_RETURN_IF_ERROR(WriteDump(graph, which, pair, JoinPath(dir, "dump.json")));
   if (InterruptRequested()) return Interrupted();
   return WriteConstruct(graph, JoinPath(dir, "construct.json"));
+}
+
+}  // namespace
+
+Status WriteModelDump(const RankGraph& graph, ModelDump which, const std::string& dir) {
+  return WriteModel(graph, which, nullptr, dir);
+}
+
+Status WriteFittedDumps(const MergedPair& pair, const std::string& dir) {
+  MSP_RETURN_IF_ERROR(WriteModel(pair.target, ModelDump::kMatched, &pair, JoinPath(dir, "target")));
+  return WriteModel(pair.golden, ModelDump::kMatched, &pair, JoinPath(dir, "golden"));
 }
 
 }  // namespace msprobe

@@ -208,9 +208,9 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
                                         const RankGraph& golden, const std::string& output, SideTable* table) {
   MSP_ASSIGN_OR_RETURN(const TempDirectory temp, TempDirectory::Create(output, "merged"));
   DumpPair pair;
+  MSP_RETURN_IF_ERROR(WriteFittedDumps({target, golden, of.layouts, of.thresholds}, temp.path()));
   for (const RankGraph* rank : {&target, &golden}) {
     const std::string dir = JoinPath(temp.path(), rank == &target ? "target" : "golden");
-    MSP_RETURN_IF_ERROR(WriteModelDump(*rank, ModelDump::kMatched, dir));
     MSP_ASSIGN_OR_RETURN(DumpFile dump, DumpFile::Open(JoinPath(dir, "dump.json")));
     (rank == &target ? pair.target : pair.golden) = std::make_unique<DumpFile>(std::move(dump));
     NoteMergedGaps(rank == &target ? DumpSide::kTarget : DumpSide::kGolden, *rank, &pair.gaps);
@@ -219,7 +219,7 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   pair.options = OptionsOf(CompareMode::kStatistics, nullptr);
   pair.options.check_shape = false;
   pair.options.layouts = true;
-  pair.options.resplit = of.resplit;
+  pair.options.resplit = of.layouts.divided;
   pair.options.check_dtype = false;  // the nodes are paired already, by what they are in the merged model
   pair.options.cross = pair.plan.cross = of.kin.cross;
   pair.options.implementations = pair.plan.implementations = of.kin.implementations;

@@ -10,6 +10,7 @@
 #include "graph/build/graph_match.h"
 #include "graph/db/vis_db.h"
 #include "graph/tree/builder.h"
+#include "parallel/layout_difference.h"
 #include "parallel/merge_suspects.h"
 
 namespace msprobe {
@@ -48,7 +49,8 @@ struct RulerPair {
   const TensorSource* tensors = nullptr;  // tensor mode: where the values lie
   const GraphLinks* links = nullptr;      // of two frameworks: items that stand at other places
   const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
-  bool resplit = false;                   // of merged graphs: of two layouts
+  LayoutDifference layouts = {};          // of merged graphs
+  const Thresholds* thresholds = &DefaultThresholds();
 };
 
 /// Walks over all ops of a pair as `compare` does and writes a row for each distance. Takes the two dumps out of their
