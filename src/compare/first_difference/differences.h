@@ -46,6 +46,7 @@ struct FirstDifference {
   /// that agrees; "" if there is none.
   std::string inside, after;
   std::string item;         // ".output.0": the item that is furthest apart
+  bool pieces = false;      // of kShape: the same data in micro batches of another size
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before

@@ -18,6 +18,7 @@
 #include "compare/first_difference/other_differences.h"
 #include "compare/first_difference/outside_value.h"
 #include "compare/first_difference/parameter_owner.h"
+#include "compare/first_difference/same_data.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
 #include "compare/pair/divided_step.h"
@@ -159,6 +160,9 @@ class Describer {
       out->detail = "is not in the golden run";
     } else {
       MSP_RETURN_IF_ERROR(FillValues(out));
+    }
+    if (out->kind == Kind::kShape) {
+      MSP_ASSIGN_OR_RETURN(out->pieces, IsSameDataInPieces(pair_, out->name, out->item));
     }
     return FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, out);
   }

@@ -214,8 +214,10 @@ Story StoryOf(const Divergence& d, const RulerCounts& ops, uint64_t target_only,
     if (compared && !differs) out.outcome = rounds ? Story::Outcome::kRoundOff : Story::Outcome::kEqual;
     return out;
   }
+  const bool cut = d.creator.difference.pieces;
+  (cut ? out.cut : out.origins).push_back(OriginOf(d.creator, d.step));
+  if (cut && d.others.empty()) return out;
   out.outcome = Story::Outcome::kOrigin;
-  out.origins.push_back(OriginOf(d.creator, d.step));
   for (const Origin& o : d.others) {
     StoryOrigin other = OriginOf(o, d.step);
     const bool told = other.cause == Cause::kWeight && std::ranges::any_of(out.origins, [&](const StoryOrigin& known) {

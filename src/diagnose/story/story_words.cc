@@ -408,6 +408,13 @@ std::string CleanHeadline(const Words& say, const Story& s) {
               s.ops.bit_equal, s.ops.round_off);
     if (s.ops.rewritten > 0)
       out += say({", {} computed another way with the same result", "，{} 个计算方式不同而结果相同"}, s.ops.rewritten);
+  } else if (!s.cut.empty()) {
+    const StoryOrigin& o = s.cut.front();
+    out = say(
+        {"Unknown: {}: {} has shape {}, in the golden run {}: the same data in micro batches of another size, whose "
+         "values cannot be compared",
+         "无法判断：{}：{} 的 shape 为 {}，标杆为 {}：同样的数据被划分为不同大小的 micro batch，其数值无法比对"},
+        Where(say, o), o.item, o.target, o.golden);
   } else if (compared == 0) {
     out = say(
         {"Unknown: no op has a partner with values to compare; -lm maps modules of other names, -fm matches by order",

@@ -178,7 +178,7 @@ void Walk(Codec& c, FirstDifference& d) {
         &d.difference.what, &d.difference.target, &d.difference.golden, &d.detail, &d.inputs, &d.owner}) {
     c.Text(*text);
   }
-  for (bool* flag : {&d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
+  for (bool* flag : {&d.pieces, &d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
   c.List(d.ranks, [&](int& rank) { c.Number(rank); });
   for (double* number : {&d.difference.percent, &d.input_error, &d.output_error, &d.units}) c.Real(*number);
 }
