@@ -92,8 +92,8 @@ struct Differences {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;       // modules of the target in which nothing was recorded, and that change their input
   std::string first_unrecorded;  // the first of them
-  uint64_t divided = 0;          // ops of a step that only one run divides over its ranks: they are not compared
-  std::string warning;           // construct.json could not be used; the paths of modules were, instead
+  uint64_t divided = 0;  // ops on gradients that only one run divides so (divided_step.h): they are not compared
+  std::string warning;   // construct.json could not be used; the paths of modules were, instead
 };
 
 }  // namespace msprobe

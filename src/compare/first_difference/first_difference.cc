@@ -161,7 +161,7 @@ class Describer {
     } else {
       MSP_RETURN_IF_ERROR(FillValues(out));
     }
-    if (out->kind == Kind::kShape) {
+    if (out->kind == Kind::kShape && (IsModuleName(out->name) || !out->module.empty())) {
       MSP_ASSIGN_OR_RETURN(out->pieces, IsSameDataInPieces(pair_, out->name, out->item));
     }
     return FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, out);
@@ -378,6 +378,9 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   if (!all_paired) {
     MatchPlan left = realigned ? aligned : pair.plan;
     out.divided = LeaveOutDividedStep(pair, target_tree, golden_tree, &left);
+    if (out.divided == 0) {
+      MSP_ASSIGN_OR_RETURN(out.divided, LeaveOutBuckets(pair, target_tree, golden_tree, &left));
+    }
     if (out.divided > 0) aligned = std::move(left), realigned = true;
   }
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);

@@ -1,13 +1,22 @@
 #include "compare/pair/divided_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
+
+bool IsOutsideOfModules(const OpList& ops, const ModuleTree& tree, size_t op) {
+  const std::string_view name = ops.NameAt(op);
+  return !IsModuleName(name) && !IsModuleName(tree.ParentOf(name));
+}
 
 /// The calls of one run that reduce gradients and give parameters back, as far as no module makes them.
 class StepOf {
@@ -29,10 +38,7 @@ class StepOf {
   bool Has(size_t op) const { return (op >= begin_ || IsCommunication(ops_.NameAt(op))) && IsOutside(op); }
 
  private:
-  bool IsOutside(size_t op) const {
-    const std::string_view name = ops_.NameAt(op);
-    return !IsModuleName(name) && !IsModuleName(tree_.ParentOf(name));
-  }
+  bool IsOutside(size_t op) const { return IsOutsideOfModules(ops_, tree_, op); }
 
   const OpList& ops_;
   const ModuleTree& tree_;
@@ -40,20 +46,101 @@ class StepOf {
   bool scatters_ = false, gathers_ = false;
 };
 
+/// Flat tensors of floats that no module communicates.
+class Buckets {
+ public:
+  Buckets(const DumpFile& dump, const ModuleTree& tree)
+      : dump_(dump), tree_(tree), items_(dump, CompareMode::kStructure) {}
+
+  Status Read() {
+    for (size_t i = 0; i < dump_.ops().size(); ++i) {
+      if (!IsCommunication(dump_.ops().NameAt(i)) || !IsOutsideOfModules(dump_.ops(), tree_, i)) continue;
+      MSP_ASSIGN_OR_RETURN(const double size, SizeOf(i));
+      if (size >= kLeast) sizes_.push_back(size), sum_ += size;
+    }
+    std::ranges::sort(sizes_);
+    return OkStatus();
+  }
+  bool AreOthersThan(const Buckets& other) const {
+    // Each is padded, so that ranks can divide it.
+    return !sizes_.empty() && !other.sizes_.empty() && sizes_ != other.sizes_ &&
+           std::fabs(sum_ - other.sum_) <= kPadding * std::max(sum_, other.sum_);
+  }
+  /// Whether an op outside of modules works on one of them.
+  StatusOr<bool> Has(size_t op) {
+    if (!IsOutsideOfModules(dump_.ops(), tree_, op)) return false;
+    MSP_ASSIGN_OR_RETURN(const double size, SizeOf(op));
+    return std::ranges::binary_search(sizes_, size);
+  }
+
+ private:
+  static constexpr double kLeast = 64;      // elements; scalars and counts are no gradients
+  static constexpr double kPadding = 0.05;  // of all elements
+
+  /// Elements of the first tensor, if that is flat; 0 otherwise.
+  StatusOr<double> SizeOf(size_t op) {
+    MSP_RETURN_IF_ERROR(items_.Read(op));
+    for (const ItemView& item : items_.items()) {
+      if (!item.tensor) continue;
+      const bool flat = item.shape.find(',') == std::string::npos;
+      return flat && item.dtype.find("loat") != std::string_view::npos ? ElementsOfShape(item.shape) : 0.0;
+    }
+    return 0.0;
+  }
+
+  const DumpFile& dump_;
+  const ModuleTree& tree_;
+  ItemViews items_;
+  std::vector<double> sizes_;
+  double sum_ = 0;
+};
+
+/// Takes the partner of a target op out of the plan.
+void LeaveOut(size_t op, MatchPlan* plan) {
+  if (plan->left_out.empty()) plan->left_out.assign(plan->golden_of.size(), false);
+  plan->matched -= plan->golden_of[op] != kNoOp;
+  plan->golden_of[op] = kNoOp;
+  plan->left_out[op] = true;
+}
+
 }  // namespace
+
+StatusOr<size_t> LeaveOutBuckets(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden,
+                                 MatchPlan* plan) {
+  if (target.empty() || golden.empty()) return size_t{0};
+  Buckets ours(*pair.target, target), theirs(*pair.golden, golden);
+  MSP_RETURN_IF_ERROR(ours.Read());
+  MSP_RETURN_IF_ERROR(theirs.Read());
+  if (!ours.AreOthersThan(theirs)) return size_t{0};
+  size_t count = 0;
+  for (size_t i = 0; i < plan->golden_of.size(); ++i) {
+    const uint32_t partner = plan->golden_of[i];
+    MSP_ASSIGN_OR_RETURN(bool has, ours.Has(i));
+    if (!has && partner != kNoOp) {
+      MSP_ASSIGN_OR_RETURN(has, theirs.Has(partner));
+    }
+    if (!has) continue;
+    LeaveOut(i, plan);
+    ++count;
+  }
+  BigArray<uint32_t> left;
+  for (const uint32_t op : plan->golden_only) {
+    MSP_ASSIGN_OR_RETURN(const bool has, theirs.Has(op));
+    if (!has) left.push_back(op);
+  }
+  plan->golden_only = std::move(left);
+  return count;
+}
 
 size_t LeaveOutDividedStep(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden, MatchPlan* plan) {
   if (target.empty() || golden.empty()) return 0;  // nothing tells what modules call
   const StepOf ours(*pair.target, target), theirs(*pair.golden, golden);
   if (ours.IsDivided() == theirs.IsDivided()) return 0;
   size_t count = 0;
-  plan->left_out.assign(plan->golden_of.size(), false);
   for (size_t i = 0; i < plan->golden_of.size(); ++i) {
-    uint32_t& partner = plan->golden_of[i];
+    const uint32_t partner = plan->golden_of[i];
     if (!ours.Has(i) && (partner == kNoOp || !theirs.Has(partner))) continue;
-    plan->matched -= partner != kNoOp;
-    partner = kNoOp;
-    plan->left_out[i] = true;
+    LeaveOut(i, plan);
     ++count;
   }
   const auto left =

@@ -1,4 +1,4 @@
-// Steps of an optimizer that only one run divides over its ranks.
+// Gradients that two runs reduce in other pieces: by shards of an optimizer's step, or in buckets of other sizes.
 #pragma once
 
 #include "compare/pair/dump_pair.h"
@@ -10,5 +10,9 @@ namespace msprobe {
 /// works on other tensors than that of the other run. Takes the ops of both steps out of `plan`; returns how many of
 /// the target these are.
 size_t LeaveOutDividedStep(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden, MatchPlan* plan);
+
+/// The same of what is done to buckets of gradients, where both runs reduce as many elements in buckets of other sizes.
+StatusOr<size_t> LeaveOutBuckets(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden,
+                                 MatchPlan* plan);
 
 }  // namespace msprobe

@@ -101,8 +101,8 @@ struct Story {
   uint64_t unrecorded = 0;
   std::string first_unrecorded;
   std::vector<StoryOrigin> cut;  // where the same data comes in micro batches of another size; then nothing can be said
-  uint64_t divided = 0;          // ops of a step that only one run divides over its ranks: they are not compared
-  size_t steps = 0, ranks = 0;   // looked at, of one run by itself
+  uint64_t divided = 0;         // ops on gradients that only one run divides so (divided_step.h): they are not compared
+  size_t steps = 0, ranks = 0;  // looked at, of one run by itself
   std::vector<RecordingGap> gaps;  // recordings that are not whole
   uint64_t unseen = 0;             // ops of the other side that they may have had: no difference
   uint64_t unread = 0;             // rows whose tensors are missing, cut or not readable

@@ -342,8 +342,8 @@ std::string UnrecordedLine(const Words& say, const Story& story) {
 
 std::string DividedLine(const Words& say, const Story& story) {
   if (story.divided == 0) return {};
-  return say({"{} ops of the optimizer's step, which only one run divides over its ranks",
-              "优化器更新中的 {} 个算子：仅一侧将其切分到各 rank"},
+  return say({"{} ops on gradients or parameters that only one run divides so, over its ranks or into buckets",
+              "{} 个算子：其梯度或参数仅一侧如此切分（到各 rank 或划分为桶）"},
              story.divided);
 }
 
