@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "compare/round_off/no_value.h"
 #include "compare/round_off/ruler.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
@@ -280,6 +281,16 @@ class Given {
 TensorStats StatsOf(const ItemView& item) {
   return {NumberOf(item.stats[kMax]), NumberOf(item.stats[kMin]), NumberOf(item.stats[kMean]),
           NumberOf(item.stats[kNorm]), ElementsOf(item)};
+}
+
+void LeaveOutIndices(const OpDiff& op, OpDistance* distance) {
+  const ItemView* data = op.rows_used > 0 && IsModuleName(op.op) ? &op.target[0] : nullptr;
+  const ItemView* partner = data ? PartnerOf(op, 0) : nullptr;
+  const bool given = partner && data->suffix == ".input.0" && data->shape == partner->shape && !data->other_part;
+  distance->chosen =
+      distance->chosen && given && IsInteger(ParseDType(data->dtype)) && RowError(op, 0, CompareMode::kStatistics) > 0;
+  distance->argument = distance->shapes = false;
+  distance->input = distance->rounded;
 }
 
 bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, const ItemView& whole) {

@@ -1,6 +1,7 @@
 // What the parts of a merged tensor are, by the tensor that stands against it: pieces, copies or summands of it.
 #pragma once
 
+#include "compare/round_off/ruler.h"
 #include "compare/values/op_diff.h"
 #include "parallel/layout_difference.h"
 #include "parallel/merge_data.h"
@@ -12,6 +13,10 @@ namespace msprobe {
 /// itself) is marked ItemView::other_part and counts for nothing. The notes say what was decided. The target's
 /// gradients are first divided by `gradients` (gradient_scale.h).
 void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* golden, OpDiff* op);
+
+/// In another layout sizes and indices are others as well, but not the data that a module is given: takes the rest out
+/// of the distance of `op`.
+void LeaveOutIndices(const OpDiff& op, OpDistance* distance);
 
 /// The statistics of an item.
 TensorStats StatsOf(const ItemView& item);

@@ -43,8 +43,10 @@ class Rewrites {
     size_t begin = 0;
     bool backward = false, agrees = false;
   };
+  /// Whether a call and its partner add the same to what they change.
+  StatusOr<bool> AddsTheSame(size_t at) const;
   /// A hook of a backward pass that writes in place adds a gradient to memory outside of the module.
-  bool WritesInHook(std::string_view op, bool golden) const;
+  bool WritesInHook(std::string_view op, bool golden, size_t at) const;
   void Read();
   void FindWrongGradients();
   void FindModules();

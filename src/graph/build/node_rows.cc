@@ -345,12 +345,7 @@ class RowMaker {
     }
     if (!measured) return OkStatus();
     distance.row = static_cast<int64_t>(block_.rows.rows.size());
-    // In another layout sizes and indices are others as well.
-    if (!whole) {
-      OpDistance& d = distance.distance;
-      d.argument = d.chosen = d.shapes = false;
-      d.input = d.rounded;
-    }
+    if (!whole) LeaveOutIndices(diff, &distance.distance);
     block_.distances.push_back(std::move(distance));
     return OkStatus();
   }

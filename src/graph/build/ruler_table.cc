@@ -89,6 +89,16 @@ void NameRanks(const NodeDistance& node, Differences* found) {
   for (FirstDifference& other : found->others) name(&other);
 }
 
+/// Of what no rank is known to have made.
+void NameAllRanks(const std::vector<int>& ranks, Differences* found) {
+  const auto name = [&](FirstDifference* d) {
+    if (d->kind != FirstDifference::Kind::kNone && d->ranks.empty()) d->ranks = ranks;
+  };
+  name(&found->first);
+  name(&found->source);
+  for (FirstDifference& other : found->others) name(&other);
+}
+
 StatusOr<RankFindings> WriteDistances(const FilePair& files, DumpPair& pair, const std::vector<NodeDistance>& nodes,
                                       SideTable* table) {
   OpDistances distances(pair.target->ops().size());
@@ -238,7 +248,11 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   }
   std::erase_if(nodes, [&](const NodeDistance& d) { return op_of[d.op] == SIZE_MAX; });
   for (NodeDistance& d : nodes) d.op = static_cast<uint32_t>(op_of[d.op]);
-  return WriteDistances(of.files, pair, nodes, table);
+  MSP_ASSIGN_OR_RETURN(RankFindings found, WriteDistances(of.files, pair, nodes, table));
+  // One of several merged graphs is told by its ranks.
+  if (static_cast<int>(target.merged->ranks.size()) < of.ranks_of_job)
+    NameAllRanks(target.merged->ranks, &found.differences);
+  return found;
 }
 
 }  // namespace msprobe

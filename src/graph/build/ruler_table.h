@@ -51,6 +51,7 @@ struct RulerPair {
   const WholeDumps* whole = nullptr;      // then, of merged graphs: dumps whose ops the links name
   LayoutDifference layouts = {};          // of merged graphs
   const Thresholds* thresholds = &DefaultThresholds();
+  int ranks_of_job = 0;  // of merged graphs: of all of them together
 };
 
 /// Walks over all ops of a pair as `compare` does and writes a row for each distance. Takes the two dumps out of their

@@ -343,8 +343,8 @@ class Visualizer {
   StatusOr<RankFindings> WriteRulerOf(const GraphPair& pair, LoadedPair& loaded, std::vector<NodeDistance> distances) {
     RulerPair of{FilesOf(pair),        loaded.mode,   mapping_.layer,    loaded.kin,
                  loaded.tensors.get(), &loaded.links, loaded.whole.get()};
-    of.layouts = loaded.layouts, of.thresholds = &thresholds_;
     if (!loaded.target->merged) return WriteRuler(of, distances, loaded.target.get(), loaded.golden.get(), precision_);
+    of.layouts = loaded.layouts, of.thresholds = &thresholds_, of.ranks_of_job = options_.target_layout->rank_size;
     return WriteMergedRuler(of, std::move(distances), *loaded.target, *loaded.golden, options_.output, precision_);
   }
 
