@@ -234,6 +234,25 @@ void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
   if (any) notes->info.push_back(fmt::format("divided by {:g}: a mean over the tokens of one of as many ranks", scale));
 }
 
+/// Whether several ranks of the finer side have summands of what one rank of the other has, of each of its ranks. What
+/// modules give has been summed, but for experts, whose tokens are on their way back.
+bool AreSummandsOfParts(const OpDiff& op, const ItemView& item, const MergedLeaf& finer, const MergedLeaf& coarser) {
+  const double tolerance = ToleranceOf(op, item);
+  const size_t each = coarser.cells > 0 ? finer.cells / coarser.cells : 0;
+  if (finer.alone || coarser.alone || each < 2 || each * coarser.cells != finer.cells || tolerance == 0) return false;
+  if (IsModuleName(op.op) && !Contains(op.op, ".experts.") && item.state != ItemState::kParameterGrad) return false;
+  for (size_t i = 0; i < coarser.cells; ++i) {
+    const TensorStats& whole = coarser.parts[i];
+    const auto first = finer.parts.begin() + static_cast<long>(i * each);
+    const std::vector<TensorStats> parts(first, first + static_cast<long>(each));
+    for (const TensorStats& p : parts) {
+      if (p.elements != whole.elements || Near(p, whole, tolerance)) return false;
+    }
+    if (!AddUp(parts, whole, tolerance)) return false;
+  }
+  return true;
+}
+
 /// Whether the ranks of this side show what one rank would.
 bool IsWhole(const MergedLeaf* leaf) {
   return !leaf || std::all_of(leaf->parts.begin(), leaf->parts.end(),
@@ -325,6 +344,9 @@ void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* g
       Fitter(*op, given.pieces(), StatsOf(*b), &a, left, target).Run();
     } else if (right && IsWhole(left)) {
       Fitter(*op, given.pieces(), StatsOf(a), &*b, right, golden).Run();
+    } else if (left && right && left->cells != right->cells) {
+      const bool more = left->cells > right->cells;
+      a.other_part = AreSummandsOfParts(*op, a, more ? *left : *right, more ? *right : *left);
     } else if (!left && !right && (own != other || (IsMask(a) && !IsModuleName(op->op)))) {
       a.other_part = true;  // masks have no statistics that tell their parts
     }
