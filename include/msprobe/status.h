@@ -1,7 +1,10 @@
 // Errors as values: nothing of this library throws on purpose.
 #pragma once
 
+#include <msprobe/message.h>
+
 #include <cassert>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,21 +26,29 @@ enum class Code : int {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {
-    assert(code == Code::kOk || !message_.empty());
+  Status(Code code, Message text) : code_(code), text_(std::make_shared<const Message>(std::move(text))) {
+    assert(code == Code::kOk || !text_->empty());
   }
+  /// A text of the user or a file, which has no translation.
+  Status(Code code, std::string text) : Status(code, Message(std::move(text))) {}
   bool ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
-  const std::string& message() const { return message_; }
+  const Message& text() const { return text_ ? *text_ : kNoText; }
+  /// In English.
+  const std::string& message() const { return text().English(); }
 
  private:
+  inline static const Message kNoText;
   Code code_ = Code::kOk;
-  std::string message_;
+  std::shared_ptr<const Message> text_;
 };
 
 inline Status OkStatus() { return {}; }
+inline Status UsageError(Message text) { return {Code::kUsage, std::move(text)}; }
 inline Status UsageError(std::string text) { return {Code::kUsage, std::move(text)}; }
+inline Status BadInput(Message text) { return {Code::kBadInput, std::move(text)}; }
 inline Status BadInput(std::string text) { return {Code::kBadInput, std::move(text)}; }
+inline Status InternalError(Message text) { return {Code::kInternal, std::move(text)}; }
 inline Status InternalError(std::string text) { return {Code::kInternal, std::move(text)}; }
 
 /// A value or the Status that says why there is none.

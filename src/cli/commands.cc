@@ -90,7 +90,7 @@ int Report(Status status) {
   if (status.ok()) status = std::move(output);
   if (!status.ok()) {
     const bool finding = status.code() == Code::kFindings || status.code() == Code::kUndecided;
-    PrintMessage(finding ? "" : "[msprobe] error: ", status.message());
+    PrintMessage(finding ? "" : "[msprobe] error: ", status.text());
   }
   return static_cast<int>(status.code());
 }

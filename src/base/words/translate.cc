@@ -1,6 +1,7 @@
 #include "base/words/translate.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "base/text.h"
@@ -23,6 +24,16 @@ constexpr Translation kWords[] = {
 constexpr int kMostDepth = 4;            // of values that are texts with values
 constexpr size_t kLongestPieces = 4096;  // of a text that is looked at piece by piece
 constexpr std::string_view kValue = "{}";
+
+const Translation* FindEntry(std::string_view key) {
+  static const std::unordered_map<std::string_view, const Translation*> all = [] {
+    std::unordered_map<std::string_view, const Translation*> out;
+    for (const Translation& words : kWords) out.emplace(words.english, &words);
+    return out;
+  }();
+  const auto found = all.find(key);
+  return found == all.end() ? nullptr : found->second;
+}
 
 struct Template {
   const Translation* words;
@@ -79,8 +90,8 @@ const Template* Find(std::string_view text, std::vector<std::string_view>* value
 
 std::string Translated(std::string_view text, int depth);
 
-/// The Chinese with its values, which are texts themselves where they have an entry.
-std::string Filled(std::string_view chinese, const std::vector<std::string_view>& values, int depth) {
+/// The Chinese with values in the places of {} or {0}.
+std::string Put(std::string_view chinese, std::span<const std::string> values) {
   std::string out;
   size_t next = 0;
   for (size_t i = 0; i < chinese.size(); ++i) {
@@ -91,10 +102,17 @@ std::string Filled(std::string_view chinese, const std::vector<std::string_view>
       continue;
     }
     const size_t value = numbered ? static_cast<size_t>(rest[1] - '0') : next++;
-    if (value < values.size()) out += Translated(values[value], depth - 1);
+    if (value < values.size()) out += values[value];
     i += numbered ? 2 : 1;
   }
   return out;
+}
+
+/// The values of an unconverted text, which are texts themselves where they have an entry.
+std::string Filled(std::string_view chinese, const std::vector<std::string_view>& values, int depth) {
+  std::vector<std::string> shown;
+  for (const std::string_view value : values) shown.push_back(Translated(value, depth - 1));
+  return Put(chinese, shown);
 }
 
 struct Separator {
@@ -123,6 +141,50 @@ std::string Translated(std::string_view text, int depth) {
   return ByPieces(text, depth);
 }
 
+/// A line of a template: its key in the catalogue, and its arguments.
+struct TemplateLine {
+  size_t indent = 0;
+  std::string key, english;
+  std::vector<std::string> values;
+
+  std::string Chinese() const {
+    const Translation* entry = key.empty() ? nullptr : FindEntry(key);
+    return std::string(indent, ' ') + (entry ? Put(entry->chinese, values) : english);
+  }
+};
+
+void AddLiteral(std::string_view text, TemplateLine* line) {
+  if (line->key.empty()) {
+    const size_t indent = std::min(text.find_first_not_of(' '), text.size());
+    line->indent += indent;
+    text.remove_prefix(indent);
+  }
+  line->key += text;
+  line->english += text;
+}
+
+std::string TemplateInChinese(const Message& message) {
+  std::string out;
+  TemplateLine line;
+  auto part = message.parts().begin();
+  for (const TemplatePiece& piece : PiecesOf(message.key())) {
+    if (piece.field) {
+      line.key += kValue;
+      line.values.push_back(InLanguage(*part++, Language::kChinese));
+      line.english += line.values.back();
+      continue;
+    }
+    std::string_view text = piece.text;
+    for (size_t at; (at = text.find('\n')) != std::string_view::npos; text.remove_prefix(at + 1)) {
+      AddLiteral(text.substr(0, at), &line);
+      out += line.Chinese() + '\n';
+      line = {};
+    }
+    AddLiteral(text, &line);
+  }
+  return out + line.Chinese();
+}
+
 }  // namespace
 
 std::span<const Translation> AllTranslations() { return kWords; }
@@ -131,6 +193,29 @@ const Translation* FindTranslation(std::string_view text) {
   std::vector<std::string_view> values;
   const Template* found = Find(text, &values);
   return found ? found->words : nullptr;
+}
+
+const Translation* EntryOf(std::string_view english) {
+  std::string key;
+  for (const TemplatePiece& piece : PiecesOf(english)) key += piece.field ? kValue : piece.text;
+  return FindEntry(key);
+}
+
+std::string InLanguage(const Message& message, Language language) {
+  if (language == Language::kEnglish) return message.English();
+  switch (message.kind()) {
+    case Message::Kind::kText: break;
+    case Message::Kind::kPart:
+      if (const Translation* entry = FindEntry(message.English())) return std::string(entry->chinese);
+      break;
+    case Message::Kind::kTemplate: return TemplateInChinese(message);
+    case Message::Kind::kJoined: {
+      std::string out;
+      for (const Message& part : message.parts()) out += InLanguage(part, language);
+      return out;
+    }
+  }
+  return message.English();
 }
 
 std::string InLanguage(std::string_view text, Language language) {

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "base/status.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -66,6 +67,21 @@ TEST(TranslateTest, ErrorsKeepNamesAndNumbers) {
             "/x 无法读取（权限不够）：请检查路径及其权限");
   EXPECT_EQ(Chinese("rank 3 of step 7 is left out: /x does not exist: check the path"),
             "step 7 的 rank 3 被略过：/x 不存在：请检查路径");
+}
+
+TEST(TranslateTest, AMessageKeepsWhatTheUserNamed) {
+  const auto chinese = [](const Message& message) { return InLanguage(message, Language::kChinese); };
+  for (const char* name :
+       {"learning rate", "all ranks", "./run: out of memory", "{}", "a; b, c", "{} does not exist"}) {
+    const std::string path = name;
+    EXPECT_EQ(chinese(Msg("{} does not exist: check the path", path)), path + " 不存在：请检查路径");
+    EXPECT_EQ(chinese(Msg("not compared: {}", BadInput(Msg("{} does not exist", path)).text())),
+              "未比对：" + path + " 不存在");
+    EXPECT_EQ(chinese(Message(path)), path);
+    EXPECT_EQ(chinese(Msg("  result: {}\n  report: {}\n", path, path)), "  结果：" + path + "\n  报告：" + path + "\n");
+  }
+  EXPECT_EQ(chinese(Msg("{} ({}) has no entry", "x", Part("Permission denied"))), "x (权限不够) has no entry");
+  EXPECT_EQ(InLanguage(Msg("{} does not exist", "x"), Language::kEnglish), "x does not exist");
 }
 
 TEST(TranslateTest, PiecesAndIndentation) {
