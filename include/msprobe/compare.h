@@ -56,9 +56,9 @@ struct CompareSettings {
   /// Called with the share of the first pair that still runs.
   std::function<void(const std::string& pair, double share)> progress;
   /// Called for the first pair, if it is large, before it is read: a line about its first ops.
-  std::function<void(const std::string& pair, const std::string& line)> glance;
+  std::function<void(const std::string& pair, const Message& line)> glance;
   /// Called once for a long comparison, as soon as it is known where its pair differs first.
-  std::function<void(const std::string& pair, const std::string& difference)> early;
+  std::function<void(const std::string& pair, const Message& difference)> early;
   std::function<void(const std::string& lines)>
       log;  // tensor dumps: a line for each row, as they are done; may be empty
 };

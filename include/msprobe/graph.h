@@ -33,7 +33,7 @@ struct GraphSettings {
   bool json_files = false;                                     // of merged ranks: JSON files instead of a database
   bool plain = false;                                          // the tables of mindstudio-probe and no others
   std::function<void(int percent)> progress;                   // may be empty
-  std::function<void(const std::string& text)> warning;        // may be empty
+  std::function<void(const Message& text)> warning;            // may be empty
   std::function<void(const std::string& lines)> log;           // tensor dumps: a line for each item; may be empty
 };
 

@@ -17,7 +17,7 @@ StatusOr<Dump> Dump::Open(const std::string& path) {
 std::string_view Dump::task() const { return file_->task(); }
 std::string_view Dump::level() const { return file_->level(); }
 std::string_view Dump::framework() const { return file_->framework(); }
-const std::string& Dump::truncated() const { return file_->truncated(); }
+const std::string& Dump::truncated() const { return file_->truncated().English(); }
 size_t Dump::size() const { return file_->ops().size(); }
 std::string_view Dump::name(size_t index) const { return file_->ops()[index].name; }
 std::string_view Dump::json(size_t index) const {

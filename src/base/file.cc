@@ -16,19 +16,20 @@
 #include <new>
 
 #include "base/file_limit.h"
+#include "base/message.h"
 #include "base/page_trim.h"
 #include "base/temp_names.h"
 
 namespace msprobe {
 namespace {
 
-std::string Reason() { return std::strerror(errno); }
+Message Reason() { return KnownText(std::strerror(errno)); }
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr uint64_t kWriteAhead = 16 << 20;
 
 Status NotInPlace(const std::string& path) {
-  return InternalError(path + " could not be put in place (" + Reason() + "): choose another directory with -o");
+  return InternalError(Msg("{} could not be put in place ({}): choose another directory with -o", path, Reason()));
 }
 
 /// "out/x.vis.db", 2 -> "out/x_2.vis.db"
@@ -55,7 +56,7 @@ Status RenameToFreeName(const std::string& temp, std::string* path) {
     if (PathExists(*path)) continue;
     return rename(temp.c_str(), path->c_str()) == 0 ? OkStatus() : NotInPlace(*path);
   }
-  return InternalError(wanted + " and its numbered names are taken: choose another directory with -o");
+  return InternalError(Msg("{} and its numbered names are taken: choose another directory with -o", wanted));
 }
 
 constexpr size_t kCopiedBytes = size_t{64} << 10;
@@ -90,33 +91,33 @@ void UnmapFile(const char* data, size_t size, bool copied) {
 StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   MappedFile file;
   file.path_ = path;
-  if (path.empty()) return BadInput("the path of an input is empty: give a file");
+  if (path.empty()) return BadInput(Msg("the path of an input is empty: give a file"));
   // Without O_NONBLOCK a pipe in place of a file would be waited for.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     if (errno == ENOENT) return Missing(path, "check the path");
-    return BadInput(path + " cannot be read (" + Reason() + "): check the path and its permissions");
+    return BadInput(Msg("{} cannot be read ({}): check the path and its permissions", path, Reason()));
   }
   struct stat st {};
   if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
     close(fd);
-    return BadInput(path + " is not a regular file: give the path of a file");
+    return BadInput(Msg("{} is not a regular file: give the path of a file", path));
   }
   file.size_ = static_cast<size_t>(st.st_size);
   if (file.size_ > 0 && file.size_ <= kCopiedBytes) {
     file.data_ = CopyFile(fd, &file.size_);
     file.copied_ = true;
     if (!file.data_) {
-      const std::string why = Reason();
+      const Message why = Reason();
       close(fd);
-      return BadInput(path + " cannot be read (" + why + "): check the file and its permissions");
+      return BadInput(Msg("{} cannot be read ({}): check the file and its permissions", path, why));
     }
   } else if (file.size_ > 0) {
     void* p = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED) {
-      const std::string why = Reason();
+      const Message why = Reason();
       close(fd);
-      return InternalError(path + " cannot be mapped (" + why + ")");
+      return InternalError(Msg("{} cannot be mapped ({})", path, why));
     }
     file.data_ = static_cast<const char*>(p);
     if (file.size_ >= kTrimmedMapBytes) WatchMap(file.data_, file.size_);
@@ -165,7 +166,7 @@ StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   RememberTemp(file.temp_);  // before it exists: a signal may come in between
   file.fd_ = open(file.temp_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file.fd_ < 0) {
-    return BadInput(path + " cannot be written (" + Reason() + "): choose another output directory with -o");
+    return BadInput(Msg("{} cannot be written ({}): choose another output directory with -o", path, Reason()));
   }
   (void)fchmod(file.fd_, kFileMode);
   file.buffer_.reserve(kBufferBytes);
@@ -193,8 +194,8 @@ Status OutputFile::Flush() {
     const ssize_t k = write(fd_, buffer_.data() + done, buffer_.size() - done);
     if (k < 0) {
       if (errno == EINTR) continue;
-      return InternalError(path_ + " could not be written (" + Reason() +
-                           "): free some space or choose another directory with -o");
+      return InternalError(
+          Msg("{} could not be written ({}): free some space or choose another directory with -o", path_, Reason()));
     }
     done += static_cast<size_t>(k);
   }
@@ -224,12 +225,12 @@ Status OutputFile::Close(bool sync) {
   MSP_RETURN_IF_ERROR(Flush());
   // A disk that fills up late, or a file server, may tell only now.
   const bool synced = !sync || fdatasync(fd_) == 0 || errno == EINVAL;
-  const std::string why = Reason();
+  const Message why = Reason();
   const int fd = std::exchange(fd_, -1);
-  if (close(fd) != 0) return InternalError(path_ + " could not be written (" + Reason() + ")");
+  if (close(fd) != 0) return InternalError(Msg("{} could not be written ({})", path_, Reason()));
   if (synced) return OkStatus();
-  return InternalError(path_ + " could not be written (" + why +
-                       "): free some space or choose another directory with -o");
+  return InternalError(
+      Msg("{} could not be written ({}): free some space or choose another directory with -o", path_, why));
 }
 
 Status OutputFile::Commit() {
@@ -270,11 +271,11 @@ Status TempPath::CommitResult() {
   (void)chmod(temp_.c_str(), kFileMode);
   const int fd = open(temp_.c_str(), O_WRONLY | O_CLOEXEC);
   const bool synced = fd >= 0 && (fdatasync(fd) == 0 || errno == EINVAL);
-  const std::string why = Reason();
+  const Message why = Reason();
   if (fd >= 0) close(fd);
   if (!synced) {
-    return InternalError(final_ + " could not be written (" + why +
-                         "): free some space or choose another directory with -o");
+    return InternalError(
+        Msg("{} could not be written ({}): free some space or choose another directory with -o", final_, why));
   }
   MSP_RETURN_IF_ERROR(RenameToFreeName(temp_, &final_));
   committed_ = true;
@@ -282,23 +283,24 @@ Status TempPath::CommitResult() {
 }
 
 Status MakeOutputDir(const std::string& path) {
-  if (path.empty()) return BadInput("the output path is empty: give a directory with -o");
-  if (path.size() > 4096) return BadInput("the output path is longer than 4096 bytes: choose a shorter one with -o");
+  if (path.empty()) return BadInput(Msg("the output path is empty: give a directory with -o"));
+  if (path.size() > 4096)
+    return BadInput(Msg("the output path is longer than 4096 bytes: choose a shorter one with -o"));
   for (size_t i = 1; i <= path.size(); ++i) {
     if (i < path.size() && path[i] != '/') continue;
     const std::string part = path.substr(0, i);
     if (mkdir(part.c_str(), kDirMode) == 0 || errno == EEXIST) {
       if (errno == EEXIST && !IsDirectory(part)) {
-        return BadInput(part + " is a file, not a directory: choose another output directory with -o");
+        return BadInput(Msg("{} is a file, not a directory: choose another output directory with -o", part));
       }
       continue;
     }
-    const std::string reason = Reason();
+    const Message reason = Reason();
     if (IsDirectory(part)) continue;
-    return BadInput(part + " cannot be created (" + reason + "): choose another output directory with -o");
+    return BadInput(Msg("{} cannot be created ({}): choose another output directory with -o", part, reason));
   }
   if (access(path.c_str(), W_OK | X_OK) != 0) {
-    return BadInput(path + " is not writable (" + Reason() + "): choose another output directory with -o");
+    return BadInput(Msg("{} is not writable ({}): choose another output directory with -o", path, Reason()));
   }
   RemoveDeadTemps(path);
   return OkStatus();
@@ -320,14 +322,14 @@ bool PathExists(const std::string& path) {
 Status Missing(const std::string& path, std::string_view advice) {
   std::array<char, 4096> to{};
   const ssize_t length = readlink(path.c_str(), to.data(), to.size() - 1);
-  if (length <= 0) return BadInput(path + " does not exist: " + std::string(advice));
-  return BadInput(path + " is a link to " + std::string(to.data(), static_cast<size_t>(length)) +
-                  ", which is not there: give a path that is, or put it back");
+  if (length <= 0) return BadInput(Msg("{} does not exist: {}", path, KnownText(advice)));
+  return BadInput(Msg("{} is a link to {}, which is not there: give a path that is, or put it back", path,
+                      std::string(to.data(), static_cast<size_t>(length))));
 }
 
 StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
   DIR* dir = opendir(path.c_str());
-  if (!dir) return BadInput(path + " cannot be listed (" + Reason() + "): check the path");
+  if (!dir) return BadInput(Msg("{} cannot be listed ({}): check the path", path, Reason()));
   std::vector<std::string> names;
   while (const dirent* entry = readdir(dir)) {
     const std::string_view name = entry->d_name;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 
+#include "base/message.h"
 #include "base/temp_names.h"
 
 namespace msprobe {
@@ -49,6 +50,6 @@ void InstallInterruptHandler() {
 bool InterruptRequested() { return g_interrupted.load(std::memory_order_relaxed); }
 void SetInterruptRequested(bool on) { g_interrupted.store(on, std::memory_order_relaxed); }
 
-Status Interrupted() { return {Code::kInterrupted, "interrupted: nothing was written; run the command again"}; }
+Status Interrupted() { return {Code::kInterrupted, Msg("interrupted: nothing was written; run the command again")}; }
 
 }  // namespace msprobe

@@ -36,7 +36,7 @@ Message FilledMessage(std::string_view english, std::initializer_list<MessageArg
   return {Message::Kind::kTemplate, english, std::move(text), std::move(parts)};
 }
 
-Message Part(std::string_view text) { return {Message::Kind::kPart, {}, std::string(text), {}}; }
+Message KnownText(std::string_view text) { return {Message::Kind::kPart, {}, std::string(text), {}}; }
 
 Message OneLined(const Message& message) {
   if (message.parts().empty()) {

@@ -54,7 +54,7 @@ Message Msg(fmt::format_string<const Values&...> english, const Values&... value
 }
 
 /// One of the texts that the program chose, such as what the system says of an error: translated as a whole.
-Message Part(std::string_view text);
+Message KnownText(std::string_view text);
 
 /// With what the user named on one line, as OneLine() of base/text.h writes it.
 Message OneLined(const Message& message);

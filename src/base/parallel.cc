@@ -9,6 +9,8 @@
 #include <new>
 #include <system_error>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 std::atomic<int> g_threads{0};
@@ -68,14 +70,15 @@ Status StatusOfException() noexcept {
     throw;
   } catch (const std::bad_alloc&) {
     try {
-      return InternalError("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again");
+      return InternalError(
+          Msg("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again"));
     } catch (const std::bad_alloc&) {
-      return InternalError("out of memory");  // so short a text needs none
+      return InternalError(Msg("out of memory"));  // so short a text needs none
     }
   } catch (const std::exception& e) {
-    return InternalError(std::string("internal fault (") + e.what() + "): please report it with the command line");
+    return InternalError(Msg("internal fault ({}): please report it with the command line", e.what()));
   } catch (...) {
-    return InternalError("internal fault: please report it with the command line");
+    return InternalError(Msg("internal fault: please report it with the command line"));
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 
 extern char** environ;
 
@@ -76,7 +77,7 @@ StatusOr<std::unique_ptr<PythonProcess>> PythonProcess::Start(std::string_view o
 Status PythonProcess::Spawn(std::string_view program, const std::vector<std::string>& arguments, int inherited) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-    return InternalError("cannot make a socket for " + option_ + ": " + std::strerror(errno));
+    return InternalError(Msg("cannot make a socket for {}: {}", option_, KnownText(std::strerror(errno))));
   }
   socket_ = pair[0];
   const std::string python = PythonCommand();
@@ -95,8 +96,8 @@ Status PythonProcess::Spawn(std::string_view program, const std::vector<std::str
   close(pair[1]);
   if (error == 0) return OkStatus();
   pid_ = -1;
-  return UsageError(option_ + ": " + python + " does not start (" + std::strerror(error) +
-                    "): set MSPROBE_PYTHON to the Python that is to run it");
+  return UsageError(Msg("{}: {} does not start ({}): set MSPROBE_PYTHON to the Python that is to run it", option_,
+                        python, KnownText(std::strerror(error))));
 }
 
 PythonProcess::~PythonProcess() {
@@ -121,7 +122,7 @@ void PythonProcess::Kill() {
 
 Status PythonProcess::Ended() const {
   if (InterruptRequested()) return Interrupted();
-  return BadInput("the process of " + option_ + " ended: see what it wrote above, or compare without it");
+  return BadInput(Msg("the process of {} ended: see what it wrote above, or compare without it", option_));
 }
 
 Status PythonProcess::Send(const void* data, size_t bytes) {
@@ -140,7 +141,7 @@ Status PythonProcess::Receive(std::chrono::steady_clock::time_point end_of_time,
   for (;;) {
     if (InterruptRequested()) return Interrupted();
     if (seconds > 0 && std::chrono::steady_clock::now() > end_of_time)
-      return BadInput("the process of " + option_ + " did not answer within " + std::to_string(seconds) + " s");
+      return BadInput(Msg("the process of {} did not answer within {} s", option_, seconds));
     pollfd ready{socket_, POLLIN, 0};
     if (poll(&ready, 1, 200) <= 0) continue;  // looks for Ctrl-C now and then
     char piece[65536];

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -97,7 +98,7 @@ StatusOr<TempDirectory> TempDirectory::Create(const std::string& parent, std::st
     out.path_ = path;
     return out;
   }
-  return InternalError(parent + " holds too many directories of commands that run: wait until some have ended");
+  return InternalError(Msg("{} holds too many directories of commands that run: wait until some have ended", parent));
 }
 
 TempDirectory::TempDirectory(TempDirectory&& other) noexcept

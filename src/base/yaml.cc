@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -17,7 +18,7 @@ namespace {
 /// Ends the parser from inside an event; caught where it was started.
 struct Refusal {
   int line;
-  std::string why;
+  Message why;
 };
 
 /// Builds the tree and stops at the first thing that has no place in it.
@@ -30,12 +31,12 @@ class Builder : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { Add(mark, YamlNode::Kind::kNull, ""); }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (!options_.aliases) throw Refusal{mark.line + 1, "an alias (*name) is not read here: write the value out"};
+    if (!options_.aliases) throw Refusal{mark.line + 1, Msg("an alias (*name) is not read here: write the value out")};
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Refusal{mark.line + 1, "an alias stands within what it names"};
+    if (found == anchors_.end()) throw Refusal{mark.line + 1, Msg("an alias stands within what it names")};
     CountCopy(mark, found->second, stack_.size());
     if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) {
-      throw Refusal{mark.line + 1, "a key must be a text"};
+      throw Refusal{mark.line + 1, Msg("a key must be a text")};
     }
     Put(YamlNode(found->second));
   }
@@ -77,12 +78,12 @@ class Builder : public YAML::EventHandler {
 
   static void CheckTag(const YAML::Mark& mark, const std::string& tag) {
     if (tag.empty() || tag == "?" || tag == "!" || StartsWith(tag, "tag:yaml.org,2002:str")) return;
-    throw Refusal{mark.line + 1, "a value of the type " + OneLine(tag.substr(0, 60)) + " is not read here"};
+    throw Refusal{mark.line + 1, Msg("a value of the type {} is not read here", OneLine(tag.substr(0, 60)))};
   }
 
   void Count(const YAML::Mark& mark) {
     if (++nodes_ > kMaxYamlNodes) {
-      throw Refusal{mark.line + 1, "more than " + std::to_string(kMaxYamlNodes) + " values"};
+      throw Refusal{mark.line + 1, Msg("more than {} values", kMaxYamlNodes)};
     }
   }
 
@@ -97,7 +98,7 @@ class Builder : public YAML::EventHandler {
                  size_t depth) {  // NOLINT(misc-no-recursion): kMaxYamlDepth
     Count(mark);
     if (depth >= static_cast<size_t>(kMaxYamlDepth)) {
-      throw Refusal{mark.line + 1, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels"};
+      throw Refusal{mark.line + 1, Msg("nested deeper than {} levels", kMaxYamlDepth)};
     }
     for (const YamlNode& item : node.items) CountCopy(mark, item, depth + 1);
     for (const YamlMember& member : node.members) CountCopy(mark, member.second, depth + 1);
@@ -107,10 +108,10 @@ class Builder : public YAML::EventHandler {
     CheckTag(mark, tag);
     Count(mark);
     if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) {
-      throw Refusal{mark.line + 1, "a key must be a text"};
+      throw Refusal{mark.line + 1, Msg("a key must be a text")};
     }
     if (stack_.size() == static_cast<size_t>(kMaxYamlDepth)) {
-      throw Refusal{mark.line + 1, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels"};
+      throw Refusal{mark.line + 1, Msg("nested deeper than {} levels", kMaxYamlDepth)};
     }
     Level level;
     level.node.kind = kind;
@@ -195,13 +196,11 @@ const YamlNode* YamlNode::Find(std::string_view key) const {
 
 StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path, YamlOptions options) {
   if (text.size() > kMaxYamlBytes) {
-    return BadInput(path + " has " + std::to_string(text.size()) + " bytes, more than the " +
-                    std::to_string(kMaxYamlBytes >> 20) + " MiB that are read of a YAML file");
+    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a YAML file", path, text.size(),
+                        kMaxYamlBytes >> 20));
   }
-  if (!IsUtf8(text)) return BadInput(path + " is not UTF-8 text: save it as UTF-8");
-  const auto refuse = [&](int line, const std::string& why) {
-    return BadInput(path + ", line " + std::to_string(line) + ": " + why);
-  };
+  if (!IsUtf8(text)) return BadInput(Msg("{} is not UTF-8 text: save it as UTF-8", path));
+  const auto refuse = [&](int line, const Message& why) { return BadInput(Msg("{}, line {}: {}", path, line, why)); };
   try {
     ViewBuffer buffer(text);
     std::istream stream(&buffer);
@@ -212,7 +211,7 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, const std::string& path, Yam
   } catch (const Refusal& refusal) {
     return refuse(refusal.line, refusal.why);
   } catch (const YAML::Exception& error) {
-    return refuse(error.mark.line + 1, "not YAML: " + OneLine(error.msg));
+    return refuse(error.mark.line + 1, Msg("not YAML: {}", OneLine(error.msg)));
   }
 }
 

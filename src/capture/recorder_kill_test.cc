@@ -98,18 +98,18 @@ TEST(KilledRecorder, LosesNothingThatWasReportedFlushed) {
     const auto recovered = RecoverDump({dir.path(), "", false});
     ASSERT_TRUE(recovered.ok()) << recovered.status().message();
     const RankRecovery& rank = (*recovered)[0];
-    EXPECT_TRUE(rank.complete()) << RecoveryText(*recovered);
-    EXPECT_EQ(rank.ops_missing + rank.without_stack + rank.without_parent, 0u) << RecoveryText(*recovered);
+    EXPECT_TRUE(rank.complete()) << RecoveryText(*recovered).English();
+    EXPECT_EQ(rank.ops_missing + rank.without_stack + rank.without_parent, 0u) << RecoveryText(*recovered).English();
     finished += rank.changed();
     ExpectOps(dir.path(), *reported);
     EXPECT_TRUE(DumpFile::Open(dir.path() + "/dump.json")->truncated().empty());
     const auto again = RecoverDump({dir.path(), "", false});
     ASSERT_TRUE(again.ok());
-    EXPECT_FALSE((*again)[0].changed()) << RecoveryText(*again);
+    EXPECT_FALSE((*again)[0].changed()) << RecoveryText(*again).English();
     const auto check = VerifyDump(dir.path());
     ASSERT_TRUE(check.ok());
     for (const VerifyFinding& f : check->ranks[0].findings) {
-      EXPECT_TRUE(f.note || f.kind == "unfinished" || f.kind == "temporary_file") << f.text;
+      EXPECT_TRUE(f.note || f.kind == "unfinished" || f.kind == "temporary_file") << f.text.English();
     }
   }
   EXPECT_GT(flushed, 0u);

@@ -204,7 +204,7 @@ TEST_F(RecorderTest, AFullDiskEndsTheStepAndNotTheProcess) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   const auto dump = DumpFile::Open((dir_ / "dump.json").string());
   ASSERT_TRUE(dump.ok());
-  EXPECT_EQ(dump->truncated(), "");
+  EXPECT_EQ(dump->truncated().English(), "");
   const auto summary = StepSummary::Read((dir_ / kSummaryName).string());
   ASSERT_TRUE(summary.ok());
   EXPECT_EQ(summary->state, "incomplete");

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/message.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -185,29 +186,30 @@ bool Certificate::certified() const {
   return any && equal && deterministic();
 }
 
-std::string Certificate::Verdict() const {
+Message Certificate::Verdict() const {
   if (certified()) {
     uint64_t compared = 0;
     for (const RankCertificate& rank : ranks) {
       for (const auto& s : rank.steps) compared += s.losses + s.gradients + s.parameters + s.buffers + s.random;
     }
-    return fmt::format("certified: {} checksums of {} steps and {} processes are equal with and without capture",
-                       compared, ranks.front().steps.size(), ranks.size());
+    return Msg("certified: {} checksums of {} steps and {} processes are equal with and without capture", compared,
+               ranks.front().steps.size(), ranks.size());
   }
   for (const RankCertificate& rank : ranks) {
     if (rank.between_bare) {
-      return "not certified: two runs without capture already differ (" +
-             DifferenceText(*rank.between_bare, rank.rank) +
-             "): make the script deterministic, for example by \"seed\" and \"is_deterministic\" in the configuration";
+      return Msg(
+          "not certified: two runs without capture already differ ({}): make the script deterministic, for example by "
+          "\"seed\" and \"is_deterministic\" in the configuration",
+          DifferenceText(*rank.between_bare, rank.rank));
     }
   }
   for (const RankCertificate& rank : ranks) {
     if (rank.with_capture) {
-      return "not certified: the captured run differs (without and with capture " +
-             DifferenceText(*rank.with_capture, rank.rank) + ")";
+      return Msg("not certified: the captured run differs (without and with capture {})",
+                 DifferenceText(*rank.with_capture, rank.rank));
     }
   }
-  return "not certified: the script ran no step";
+  return Msg("not certified: the script ran no step");
 }
 
 std::string Certificate::Json(const std::vector<std::pair<std::string, uint32_t>>& files) const {

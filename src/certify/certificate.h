@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "json/value.h"
 
@@ -48,7 +49,7 @@ struct Certificate {
   bool deterministic() const;
   bool certified() const;
   /// One sentence.
-  std::string Verdict() const;
+  Message Verdict() const;
   /// `files`: path below the dump and CRC-32 of what is certified.
   std::string Json(const std::vector<std::pair<std::string, uint32_t>>& files) const;
   std::string Markdown() const;

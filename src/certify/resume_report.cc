@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "certify/resume_verdict.h"
 #include "json/writer.h"
 
@@ -104,31 +105,31 @@ ResumeOutcome ResumeReport::CauseElsewhere() const {
   return worst;
 }
 
-std::string ResumeReport::Verdict() const {
+Message ResumeReport::Verdict() const {
   const ResumeOutcome all = outcome();
   const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const RankResume& r) { return r.outcome == all; });
-  if (found == ranks.end()) return "the script ran no step";
+  if (found == ranks.end()) return Msg("the script ran no step");
   const RankResume& r = *found;
   switch (all) {
     case ResumeOutcome::kThroughOther:  // is never the worst of all
     case ResumeOutcome::kEqual:
-      return fmt::format("resumed as if never killed: {} states of {} are equal, and {} steps after them in every bit",
-                         r.compared, r.rank, r.steps);
+      return Msg("resumed as if never killed: {} states of {} are equal, and {} steps after them in every bit",
+                 r.compared, r.rank, r.steps);
     case ResumeOutcome::kFrameworkDraws:
-      return fmt::format(
+      return Msg(
           "restored, but not equal in every bit, by the framework's own doing: on {} {}; no script can change that "
           "unless it keeps its iterator's order itself",
           r.rank, ListText(r.drawn));
-    case ResumeOutcome::kLost: return fmt::format("not restored on {}: {}; {}", r.rank, ListText(r.lost), AfterText(r));
-    case ResumeOutcome::kUnexplained: return fmt::format("no lost state was found, but on {} {}", r.rank, AfterText(r));
+    case ResumeOutcome::kLost: return Msg("not restored on {}: {}; {}", r.rank, ListText(r.lost), AfterText(r));
+    case ResumeOutcome::kUnexplained: return Msg("no lost state was found, but on {} {}", r.rank, AfterText(r));
     case ResumeOutcome::kNotReproducible:
-      return fmt::format(
+      return Msg(
           "nothing can be said of the steps: two runs differ before the script saves ({} {} of step {} on {}): see "
           "certify --twice{}",
           r.before->what, r.before->name, r.before->step, r.rank,
           r.lost.empty() ? "" : fmt::format("; not restored in any case: {}", ListText(r.lost)));
   }
-  return "";
+  return {};
 }
 
 std::string ResumeReport::Json() const {

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -280,9 +282,9 @@ StatusOr<RankResume> JudgeResume(const std::string& rank, int64_t save_at, const
     const JsonValue* at = BeforeStep(*run, save_at);
     if (MemberOf(at, "states") != nullptr) continue;
     return BadInput(
-        fmt::format("the {} run of {} did not begin step {}: let the script train some steps more than it "
-                    "had done when it saved, or choose another --save-at",
-                    name, rank, save_at));
+        Msg("the {} run of {} did not begin step {}: let the script train some steps more than it had done when it "
+            "saved, or choose another --save-at",
+            name, rank, save_at));
   }
   JudgeStates(save_at, straight, killed, resumed, &result);
   result.before = DifferenceBefore(save_at, straight, killed);

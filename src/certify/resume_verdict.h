@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "certify/certificate.h"
 #include "json/value.h"
@@ -62,7 +63,7 @@ struct ResumeReport {
   ResumeOutcome outcome() const;
   /// The worst of the ranks whose states are not as they were; kEqual without one.
   ResumeOutcome CauseElsewhere() const;
-  std::string Verdict() const;
+  Message Verdict() const;
   std::string Json() const;
   std::string Markdown() const;
 };

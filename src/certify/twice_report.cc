@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -28,19 +29,19 @@ std::string OpText(const RankTwice& r) {
 
 bool TwiceReport::Repeats() const { return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(), Same); }
 
-std::string TwiceReport::Verdict() const {
+Message TwiceReport::Verdict() const {
   if (Repeats()) {
-    return fmt::format("repeats itself: {} steps of {} processes are equal in every bit, and so is every recorded op",
-                       ranks.front().steps, ranks.size());
+    return Msg("repeats itself: {} steps of {} processes are equal in every bit, and so is every recorded op",
+               ranks.front().steps, ranks.size());
   }
-  std::string out = "does not repeat itself: ";
+  std::string out;
   bool first = true;
   for (const RankTwice& r : ranks) {
     if (Same(r)) continue;
     out += fmt::format("{}on {} {}, {}", first ? "" : "; ", r.rank, OpText(r), ResultText(r));
     first = false;
   }
-  return out;
+  return Msg("does not repeat itself: {}", out);
 }
 
 std::string TwiceReport::Json() const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "certify/certificate.h"
 
 namespace msprobe {
@@ -22,7 +23,7 @@ struct TwiceReport {
   std::string command, created;
   std::vector<RankTwice> ranks;
   bool Repeats() const;
-  std::string Verdict() const;
+  Message Verdict() const;
   std::string Json() const;
   std::string Markdown() const;
 };

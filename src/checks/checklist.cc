@@ -5,6 +5,15 @@
 #include "checks/rule_tests.h"
 
 namespace msprobe {
+
+Message OriginMessage(const std::string& origin) {
+  constexpr std::string_view kDefault = "default of ";
+  // A place in a file has its line.
+  const bool told = origin.find(':') == std::string::npos && origin.find('/') == std::string::npos;
+  return told && origin.starts_with(kDefault) ? Msg("default of {}", origin.substr(kDefault.size()))
+         : told                               ? KnownText(origin)
+                                              : Message(origin);
+}
 namespace {
 
 constexpr ChecklistRule kRules[] = {
@@ -13,6 +22,7 @@ constexpr ChecklistRule kRules[] = {
 #include "checks/rules_model.def"
 #include "checks/rules_training.def"
 // clang-format off: the order of the table
+#include "base/message.h"
 #include "checks/rules_other.def"
 // clang-format on
 #undef MSP_RULE

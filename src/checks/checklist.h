@@ -11,6 +11,9 @@
 
 namespace msprobe {
 
+/// Where a value is from, which may be what the program says: "default of Megatron".
+Message OriginMessage(const std::string& origin);
+
 struct ChecklistRule {
   std::string_view id, section;
   CheckVerdict (*test)(const CheckInput& input);

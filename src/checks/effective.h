@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "checks/pack.h"
 #include "config/settings.h"
 
@@ -41,7 +42,7 @@ class EffectiveRun {
   std::optional<std::pair<double, double>> TokenRange() const { return tokens_; }
 
   const std::map<std::string, Fact, std::less<>>& facts() const { return facts_; }
-  const std::vector<std::string>& notes() const { return configuration_.notes; }
+  const std::vector<Message>& notes() const { return configuration_.notes; }
   const std::vector<ConfigDialect>& dialects() const { return dialects_; }
 
  private:

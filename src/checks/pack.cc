@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 
@@ -69,7 +70,8 @@ TensorFeatures ReadFeatures(const JsonValue& value) {
 /// Nested arguments as tags with dots.
 Status ReadTags(const JsonValue& value, const std::string& tag, int depth,  // NOLINT(misc-no-recursion): kMaxTagDepth
                 const std::string& what, std::vector<NamedFeatures>* out) {
-  if (out->size() > kMostFeatures) return BadInput(what + " holds more tensors than any step: pack the run again");
+  if (out->size() > kMostFeatures)
+    return BadInput(Msg("{} holds more tensors than any step: pack the run again", what));
   if (IsFeatures(value)) {
     out->push_back({tag, true, ReadFeatures(value)});
   } else if (value.IsObject() && depth < kMaxTagDepth) {
@@ -86,7 +88,7 @@ Status ReadTags(const JsonValue& value, const std::string& tag, int depth,  // N
 
 Status ReadJsonObject(std::string_view text, const std::string& what, JsonDoc* doc) {
   MSP_RETURN_IF_ERROR(ParseJson(text, what, doc));
-  return doc->IsObject() ? OkStatus() : BadInput(what + " is not a JSON object: pack the run again");
+  return doc->IsObject() ? OkStatus() : BadInput(Msg("{} is not a JSON object: pack the run again", what));
 }
 
 Status ReadRandom(std::string_view text, const std::string& what, int64_t rank, Pack* out) {
@@ -167,17 +169,17 @@ StatusOr<PackFile> PackFile::Open(const std::string& path) {
     }
     together += member.size;
     if (member.size > kMostMember || together > kMostTogether) {
-      return BadInput(path + ": the member " + OneLine(member.name) +
-                      " unpacks to more than a pack holds: pack fewer steps");
+      return BadInput(
+          Msg("{}: the member {} unpacks to more than a pack holds: pack fewer steps", path, OneLine(member.name)));
     }
     known.push_back(member);
   }
   if (known.empty())
-    return BadInput(path + " holds nothing that config_check packs: give the zip file of 'msprobe config_check -d'");
+    return BadInput(
+        Msg("{} holds nothing that config_check packs: give the zip file of 'msprobe config_check -d'", path));
   PackFile out(std::move(file), std::move(known));
   if (others > 0) {
-    out.warnings_.push_back(std::to_string(others) + " members of " + path +
-                            " do not belong to a pack and are left out");
+    out.warnings_.push_back(Msg("{} members of {} do not belong to a pack and are left out", others, path));
   }
   return out;
 }

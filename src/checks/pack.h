@@ -50,7 +50,7 @@ struct Pack {
   std::map<StepRank, std::vector<NamedFeatures>> dataset, weights;
   std::map<std::string, HyperParameters> hyperparameters;  // by the name of the file, as hyperparameters_static.json
   std::map<int64_t, std::vector<std::pair<std::string, std::vector<RandomCall>>>> random;  // by rank: op, its calls
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// A zip file on disk with its directory read and bounded.
@@ -66,7 +66,7 @@ class PackFile {
   PackFile(MappedFile file, std::vector<PackedMember> members) : file_(std::move(file)), members_(std::move(members)) {}
   MappedFile file_;
   std::vector<PackedMember> members_;  // of known names
-  std::vector<std::string> warnings_;
+  std::vector<Message> warnings_;
 };
 
 }  // namespace msprobe

@@ -128,7 +128,7 @@ TEST_F(Packs, NothingLeavesTheDirectory) {
   const auto pack = file->Read();
   ASSERT_TRUE(pack.ok());
   ASSERT_EQ(pack->warnings.size(), 1u);
-  EXPECT_EQ(pack->warnings[0].substr(0, 9), "4 members");
+  EXPECT_EQ(pack->warnings[0].English().substr(0, 9), "4 members");
 }
 
 TEST_F(Packs, BombsAndOtherFilesAreRefused) {

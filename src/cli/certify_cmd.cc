@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "certify/certificate.h"
 #include "cli/commands.h"
@@ -33,8 +34,7 @@ Status RunRoles(AttachRequest request, const std::vector<std::string>& program) 
     request.role = role;
     MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request, program));
     if (code != 0) {
-      return BadInput(
-          fmt::format("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
+      return BadInput(Msg("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
     }
   }
   return OkStatus();
@@ -63,7 +63,7 @@ void Describe(const JsonValue& captured, Certificate* certificate) {
 
 StatusOr<Certificate> CompareRoles(const WorkDir& work) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work.Results("captured."));
-  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
+  if (ranks.empty()) return BadInput(Msg("the command ran no step: it must call a PyTorch model"));
   Certificate certificate;
   for (const std::string& rank : ranks) {
     JsonDoc bare, again, captured;
@@ -117,10 +117,12 @@ Status Certify(AttachRequest request, const std::string& out, const CommandConte
   if (IsDirectory(certificate.dump_path)) {
     MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(certificate.dump_path, kCertificateName), json));
   }
-  std::string shown = json;
-  if (!context.json)
-    shown = (certificate.certified() ? certificate.Verdict() + "\n" : "") + JoinPath(out, "certificate.md") + "\n";
-  context.json ? PrintJson(shown) : PrintForPeople(shown);
+  if (context.json) {
+    PrintJson(json);
+  } else {
+    if (certificate.certified()) PrintForPeople(Msg("{}\n", certificate.Verdict()));
+    PrintForPeople(Message(JoinPath(out, "certificate.md") + "\n"));
+  }
   return certificate.certified() ? OkStatus() : Status(Code::kFindings, certificate.Verdict());
 }
 

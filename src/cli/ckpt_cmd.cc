@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "json/writer.h"
@@ -136,35 +137,35 @@ std::string PairLine(const CkptResult& r, size_t i) {
   return out;
 }
 
-std::string ResultText(const CkptResult& r, bool all) {
-  std::string out = fmt::format("A {}: {}, {} tensors\nB {}: {}, {} tensors\n", r.a.path, r.a.format,
-                                r.a.tensors.size(), r.b.path, r.b.format, r.b.tensors.size());
+Message ResultText(const CkptResult& r, bool all) {
+  Message out = Msg("A {}: {}, {} tensors\nB {}: {}, {} tensors\n", r.a.path, r.a.format, r.a.tensors.size(), r.b.path,
+                    r.b.format, r.b.tensors.size());
   std::map<WeightVerdict, size_t> verdicts;
   std::map<MatchedBy, size_t> ways;
   for (size_t i = 0; i < r.diffs.size(); ++i) {
     ++verdicts[r.diffs[i].verdict];
     ++ways[r.map.pairs[i].by];
   }
-  out += fmt::format("{} pairs:", r.diffs.size());
-  for (const auto& [verdict, count] : verdicts) out += fmt::format(" {} {}", count, WeightVerdictText(verdict));
-  out += "\nmatched by:";
-  for (const auto& [way, count] : ways) out += fmt::format(" {} {}", MatchedByText(way), count);
-  out += "\n";
+  std::string counts, by;
+  for (const auto& [verdict, count] : verdicts)
+    counts += fmt::format("{}{} {}", counts.empty() ? "" : " ", count, WeightVerdictText(verdict));
+  for (const auto& [way, count] : ways) by += fmt::format("{}{} {}", by.empty() ? "" : " ", MatchedByText(way), count);
+  out += r.diffs.empty() ? Message("0 pairs:\nmatched by:\n")
+                         : Msg("{} pairs: {}\nmatched by: {}\n", r.diffs.size(), counts, by);
   for (const auto* notes : {&r.a.notes, &r.b.notes, &r.map.notes}) {
-    for (const std::string& note : *notes) out += "note: " + note + "\n";
+    for (const Message& note : *notes) out += Msg("note: {}\n", note);
   }
   size_t shown = 0;
   for (size_t i = 0; i < r.diffs.size(); ++i) {
     if (!all && r.diffs[i].verdict == WeightVerdict::kBitEqual) continue;
     if (!all && ++shown > kMostShown) continue;
-    out += PairLine(r, i);
+    out += Message(PairLine(r, i));
   }
-  if (shown > kMostShown) out += fmt::format("  ... {} more: --all, or -o FILE\n", shown - kMostShown);
+  if (shown > kMostShown) out += Msg("  ... {} more: --all, or -o FILE\n", shown - kMostShown);
   for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
-    for (const WeightTensor& t : *only)
-      out += fmt::format("  only in {}: {} {}\n", side, t.label(), ShapeText(t.shape));
+    for (const WeightTensor& t : *only) out += Msg("  only in {}: {} {}\n", side, t.label(), ShapeText(t.shape));
   }
-  for (const std::string& name : r.copies) out += fmt::format("  copies on other ranks differ: {}\n", name);
+  for (const std::string& name : r.copies) out += Msg("  copies on other ranks differ: {}\n", name);
   return out;
 }
 
@@ -215,8 +216,8 @@ Status RunCkptCompare(const CkptArgs& args, bool as_json) {
   as_json ? PrintJson(ResultJson(r)) : PrintForPeople(ResultText(r, args.all));
   const size_t one_sided = r.map.only_a.size() + r.map.only_b.size();
   if (r.different() == 0 && one_sided == 0 && r.copies.empty()) return OkStatus();
-  return {Code::kFindings, fmt::format("{} weights differ, {} are on one side only, {} copies differ", r.different(),
-                                       one_sided, r.copies.size())};
+  return {Code::kFindings, Msg("{} weights differ, {} are on one side only, {} copies differ", r.different(), one_sided,
+                               r.copies.size())};
 }
 
 Status RunCkptShow(const CkptArgs& args, bool as_json) {
@@ -250,12 +251,12 @@ Status RunCkptShow(const CkptArgs& args, bool as_json) {
     PrintJson(out + "\n");
     return OkStatus();
   }
-  out = fmt::format("{}: {}\n{} tensors, {} elements, {} bytes; {} states of the optimizer\n", c.path, c.format,
-                    c.tensors.size(), elements, bytes, c.optimizer.size());
-  for (const std::string& note : c.notes) out += "note: " + note + "\n";
+  Message told = Msg("{}: {}\n{} tensors, {} elements, {} bytes; {} states of the optimizer\n", c.path, c.format,
+                     c.tensors.size(), elements, bytes, c.optimizer.size());
+  for (const Message& note : c.notes) told += Msg("note: {}\n", note);
   for (const WeightTensor& t : c.tensors)
-    out += fmt::format("  {} {} {}\n", OneLine(t.name), DTypeName(t.dtype), ShapeText(t.shape));
-  PrintForPeople(out);
+    told += Message(fmt::format("  {} {} {}\n", OneLine(t.name), DTypeName(t.dtype), ShapeText(t.shape)));
+  PrintForPeople(told);
   return OkStatus();
 }
 
@@ -295,10 +296,11 @@ Status RunCkptConvert(ConvertArgs args, bool as_json) {
     PrintJson(json.Take() + "\n");
     return OkStatus();
   }
-  std::string out = fmt::format("{} weights, {} bytes, from {}\n", report.tensors, report.bytes, report.format);
-  for (const std::string& note : report.notes) out += "note: " + note + "\n";
-  for (const std::string& name : report.left_out) out += fmt::format("  left out: {}\n", OneLine(name));
-  PrintForPeople(out + fmt::format("  result: {}\n", OneLine(args.output)));
+  Message out = Msg("{} weights, {} bytes, from {}\n", report.tensors, report.bytes, report.format);
+  for (const Message& note : report.notes) out += Msg("note: {}\n", note);
+  for (const std::string& name : report.left_out) out += Msg("  left out: {}\n", OneLine(name));
+  out += Msg("  result: {}\n", OneLine(args.output));
+  PrintForPeople(out);
   return OkStatus();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/code_mapping.h"
@@ -14,9 +15,8 @@ namespace {
 
 Status Run(const CodeMappingSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const CodeMappingReport report, MapCode(settings));
-  const std::string text = fmt::format("{} of {} rows have their lines of source\n  result: {}\n", report.found,
-                                       report.rows, OneLine(report.path));
-  PrintForPeople(text);
+  PrintForPeople(
+      Msg("{} of {} rows have their lines of source\n  result: {}\n", report.found, report.rows, OneLine(report.path)));
   return OkStatus();
 }
 

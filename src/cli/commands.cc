@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/temp_names.h"
 #include "base/text.h"
@@ -81,8 +82,11 @@ Status FlushOutput() {
   const bool failed = std::ferror(stdout) != 0;
   errno = 0;
   if ((std::fflush(stdout) == 0 && !failed) || errno == EPIPE) return OkStatus();
-  const std::string why = errno ? std::string(" (") + std::strerror(errno) + ")" : std::string();
-  return InternalError("cannot print the summary" + why + ": redirect the output elsewhere; the results are written");
+  if (errno == 0) {
+    return InternalError(Msg("cannot print the summary: redirect the output elsewhere; the results are written"));
+  }
+  return InternalError(Msg("cannot print the summary ({}): redirect the output elsewhere; the results are written",
+                           KnownText(std::strerror(errno))));
 }
 
 int Report(Status status) {
@@ -119,25 +123,76 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* args) {
 
 Status UnknownCommand(const std::string& name) {
   if (const auto instead = InsteadOfEarlier(name)) {
-    return UsageError(fmt::format("msprobe does not have the command {} of mindstudio-probe: {}", name, *instead));
+    return UsageError(Msg("msprobe does not have the command {} of mindstudio-probe: {}", name, KnownText(*instead)));
   }
   return UsageError(
-      fmt::format("unknown command '{}': use {}, see 'msprobe --help'", name, fmt::join(kCommands, ", ")));
+      Msg("unknown command '{}': use {}, see 'msprobe --help'", name, fmt::format("{}", fmt::join(kCommands, ", "))));
+}
+
+/// "A<middle>B" with what the user gave anywhere: the last `middle` is the program's.
+bool SplitAtLast(std::string_view text, std::string_view middle, std::string* a, std::string* b) {
+  const size_t at = text.rfind(middle);
+  if (at == std::string_view::npos) return false;
+  *a = text.substr(0, at);
+  *b = text.substr(at + middle.size());
+  return true;
+}
+
+/// What CLI11 says of wrong arguments.
+Message WrongArguments(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  std::string a, b, option, given;
+  if (dynamic_cast<const CLI::ConversionError*>(&error) && text.starts_with("Could not convert: ")) {
+    const size_t at = text.find(" = ");
+    if (at != std::string::npos)
+      return Msg("Could not convert: {} = {}", text.substr(19, at - 19), text.substr(at + 3));
+  }
+  if (dynamic_cast<const CLI::RequiredError*>(&error) && text.ends_with(" is required") && text[0] == '-') {
+    return Msg("{} is required", text.substr(0, text.size() - 12));
+  }
+  if (dynamic_cast<const CLI::ExcludesError*>(&error) && SplitAtLast(text, " excludes ", &a, &b)) {
+    return Msg("{} excludes {}", a, b);
+  }
+  if (dynamic_cast<const CLI::RequiresError*>(&error) && SplitAtLast(text, " requires ", &a, &b)) {
+    return Msg("{} requires {}", a, b);
+  }
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) && text.ends_with(" missing") &&
+      SplitAtLast(std::string_view(text).substr(0, text.size() - 8), " required ", &a, &b) &&
+      SplitAtLast(a, ": ", &option, &given)) {
+    return Msg("{}: {} required {} missing", option, given, b);
+  }
+  if (!dynamic_cast<const CLI::ValidationError*>(&error)) return KnownText(text);
+  const size_t colon = text.find(": ");
+  if (colon == std::string::npos) return KnownText(text);
+  option = text.substr(0, colon), given = text.substr(colon + 2);
+  if (given.starts_with("Value ") && SplitAtLast(given, " not in range ", &a, &b)) {
+    std::string least, most;
+    if (SplitAtLast(b, " to ", &least, &most))
+      return Msg("{}: Value {} not in range {} to {}", option, a.substr(6), least, most);
+    return Msg("{}: Value {} not in range {}", option, a.substr(6), b);
+  }
+  if (given.ends_with("}") && SplitAtLast(given, " not in {", &a, &b)) {
+    b.pop_back();
+    return Msg("{}: {} not in {{{}}}", option, a, b);
+  }
+  return Message(text);
 }
 
 Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
-  std::string text = error.what(), help = "msprobe";
+  Message text = WrongArguments(error);
+  std::string help = "msprobe";
   for (const CLI::App* command : app.get_subcommands()) {
     help += " " + command->get_name();
     const std::vector<std::string> left = command->remaining();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
-      text = (StartsWith(left[0], "-") ? "unknown option " : "unexpected argument ") + left[0];
       const std::string& name = command->get_name();
       const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor" || name == "lab";
-      if (runs && !StartsWith(left[0], "-")) text += " (your command goes after '--')";
+      text = StartsWith(left[0], "-") ? Msg("unknown option {}", left[0])
+             : runs                   ? Msg("unexpected argument {} (your command goes after '--')", left[0])
+                                      : Msg("unexpected argument {}", left[0]);
     }
   }
-  return UsageError(fmt::format("{}: see '{} --help'", text, help));
+  return UsageError(Msg("{}: see '{} --help'", text, help));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "compare/values/thresholds.h"
@@ -43,19 +44,17 @@ struct CompareArguments {
 struct Refused {
   const char* names;
   int min, max;  // values
-  const char* text;
+  const char *shown, *mode;
 };
 constexpr std::array kRefused{
-    Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file belongs to -m offline_data, which needs CANN"},
-    Refused{"--quant_fusion_rule_file", 1, 1,
-            "-qfr/--quant_fusion_rule_file belongs to -m offline_data, which needs CANN"},
-    Refused{"--close_fusion_rule_file", 1, 1,
-            "-cfr/--close_fusion_rule_file belongs to -m offline_data, which needs CANN"},
-    Refused{"--input_data", 1, 1, "--input_data belongs to -m offline_model, which needs CANN"},
-    Refused{"--input_shape", 1, 1, "--input_shape belongs to -m offline_model, which needs CANN"},
-    Refused{"--output_size", 1, 1, "--output_size belongs to -m offline_model, which needs CANN"},
-    Refused{"--dym_shape_range", 1, 1, "--dym_shape_range belongs to -m offline_model, which needs CANN"},
-    Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch belongs to -m offline_model, which needs CANN"},
+    Refused{"--fusion_rule_file", 1, 1, "-fr/--fusion_rule_file", "offline_data"},
+    Refused{"--quant_fusion_rule_file", 1, 1, "-qfr/--quant_fusion_rule_file", "offline_data"},
+    Refused{"--close_fusion_rule_file", 1, 1, "-cfr/--close_fusion_rule_file", "offline_data"},
+    Refused{"--input_data", 1, 1, "--input_data", "offline_model"},
+    Refused{"--input_shape", 1, 1, "--input_shape", "offline_model"},
+    Refused{"--output_size", 1, 1, "--output_size", "offline_model"},
+    Refused{"--dym_shape_range", 1, 1, "--dym_shape_range", "offline_model"},
+    Refused{"--onnx_fusion_switch", 1, 1, "-ofs/--onnx_fusion_switch", "offline_model"},
 };
 
 /// An option whose file may be left out when `least` is 0.
@@ -72,7 +71,7 @@ void AddMapping(CLI::App* command, const std::string& name, const std::string& h
 StatusOr<std::string> TextMember(const JsonValue& doc, const std::string& path, std::string_view key) {
   const JsonValue* v = doc.Find(key);
   if (!v || v->IsNull()) return std::string();
-  if (!v->IsString()) return BadInput(fmt::format("{}: \"{}\" must be a string, a path", path, key));
+  if (!v->IsString()) return BadInput(Msg("{}: \"{}\" must be a string, a path", path, key));
   return std::string(v->Text());
 }
 
@@ -82,7 +81,7 @@ Status NumberMember(const JsonValue& doc, const std::string& path, std::string_v
   if (!v || v->IsNull()) return OkStatus();
   const auto add = [&](const JsonValue& n) -> Status {
     if (!n.IsInt32() || n.Int32() < 0) {
-      return BadInput(fmt::format("{}: \"{}\" must be a list of numbers such as [0, 1]", path, key));
+      return BadInput(Msg("{}: \"{}\" must be a list of numbers such as [0, 1]", path, key));
     }
     out->push_back(n.Int32());
     return OkStatus();
@@ -119,15 +118,15 @@ Status ReadCompareJson(const std::string& path, CompareSettings* request, Kernel
   const JsonValue* print = doc.Find("is_print_compare_log");
   *log = *log || (print && print->Bool());
   if (!request->target.empty() && !request->golden.empty()) return OkStatus();
-  return BadInput(path + " must hold \"npu_path\" and \"bench_path\": add the two paths");
+  return BadInput(Msg("{} must hold \"npu_path\" and \"bench_path\": add the two paths", path));
 }
 
 Status CheckArguments(CompareArguments* args, const CommandContext& context, bool input_json) {
   if (args->mode != "auto") {
     return UsageError(
-        "-m " + args->mode +
-        " needs CANN (Ascend's toolkit), which msprobe does not use: leave -m out to compare dumps of modules "
-        "and functions, or use -m atb for those of ATB");
+        Msg("-m {} needs CANN (Ascend's toolkit), which msprobe does not use: leave -m out to compare dumps of modules "
+            "and functions, or use -m atb for those of ATB",
+            args->mode));
   }
   if (input_json) {
     MSP_RETURN_IF_ERROR(ReadCompareJson(args->compare_json, &args->request, &args->kernels, &args->log));
@@ -143,11 +142,12 @@ Status CheckArguments(CompareArguments* args, const CommandContext& context, boo
   args->request.xlsx = args->request.xlsx || args->request.highlight;
   if (args->request.plain && args->request.ruler) {
     return UsageError(
-        "--ruler adds columns that --plain (or MSPROBE_PLAIN in the environment) leaves out: give one of the two");
+        Msg("--ruler adds columns that --plain (or MSPROBE_PLAIN in the environment) leaves out: give one of the two"));
   }
   args->request.verdicts = !args->request.plain && !input_json;
   if (args->request.target.empty() || args->request.golden.empty()) {
-    return UsageError("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'");
+    return UsageError(
+        Msg("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'"));
   }
   return OkStatus();
 }
@@ -178,17 +178,15 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
   ProgressLine line;
   request.progress = [&](const std::string& label, double share) { line.Show(label, share); };
   if (early) {
-    request.glance = [&](const std::string& label, const std::string& text) {
+    request.glance = [&](const std::string& label, const Message& text) {
       line.Clear();
-      const std::string told = fmt::format("{}{}{}\n", OneLine(label), label.empty() ? "" : ": ", text);
-      PrintForPeople(told);
+      PrintForPeople(label.empty() ? Msg("{}\n", text) : Msg("{}: {}\n", OneLine(label), text));
       std::fflush(stdout);
     };
-    request.early = [&](const std::string& label, const std::string& difference) {
+    request.early = [&](const std::string& label, const Message& difference) {
       line.Clear();
-      const std::string text =
-          fmt::format("first difference so far{}{}: {}\n", label.empty() ? "" : ", ", OneLine(label), difference);
-      PrintForPeople(text);
+      PrintForPeople(label.empty() ? Msg("first difference so far: {}\n", difference)
+                                   : Msg("first difference so far, {}: {}\n", OneLine(label), difference));
       std::fflush(stdout);
     };
   }
@@ -201,7 +199,7 @@ Status CheckOptions(const CLI::App& command, std::initializer_list<std::string_v
     const std::vector<std::string>& names = option->get_lnames();  // get_name() leaves out what help does not show
     const std::string name = names.empty() ? option->get_name() : "--" + names.front();
     if (option->count() == 0 || std::find(taken.begin(), taken.end(), name) != taken.end()) continue;
-    return UsageError(fmt::format("{} does not apply {}: remove it", name, kind));
+    return UsageError(Msg("{} does not apply {}: remove it", name, KnownText(kind)));
   }
   return OkStatus();
 }
@@ -214,8 +212,7 @@ Status ReadNumbers(const char* option, std::string_view text, std::vector<int>* 
     std::string part(text.substr(at, end - at));
     std::erase(part, ' ');
     if (!IsDigits(part) || part.size() > kMostDigits) {
-      return UsageError(
-          fmt::format("{} takes numbers, such as {} 0,1: '{}' is not one", option, option, OneLine(text)));
+      return UsageError(Msg("{} takes numbers, such as {} 0,1: '{}' is not one", option, option, OneLine(text)));
     }
     out->push_back(std::atoi(part.c_str()));
     at = end + 1;
@@ -238,13 +235,12 @@ Status RunKernels(CompareArguments& args, const CLI::App& command, bool json) {
   MSP_RETURN_IF_ERROR(ReadNumbers("--rank", args.rank, &settings.ranks));
   MSP_RETURN_IF_ERROR(ReadNumbers("--step", args.step, &settings.steps));
   MSP_ASSIGN_OR_RETURN(const KernelReport report, CompareKernels(settings));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  for (const Message& warning : report.warnings) PrintWarning(warning);
   json ? PrintJson(KernelReportJson(report)) : PrintForPeople(KernelReportText(report));
   if (report.failures.empty()) return OkStatus();
   const auto& [label, status] = report.failures.front();
-  return {status.code(),
-          fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
-                      report.failures.size() + report.tables.size(), label, status.message())};
+  return {status.code(), Msg("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
+                             report.failures.size() + report.tables.size(), label, status.text())};
 }
 
 /// Of a kernel dump --rank and --step may be left out where its directories say what it is.
@@ -276,24 +272,23 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
   }
   MSP_ASSIGN_OR_RETURN(const CompareReport report, RunWithProgress(args.request, !context.json));
   for (const PairReport& pair : report.pairs) {
-    for (const std::string& warning : pair.warnings) PrintWarning(warning);
+    for (const Message& warning : pair.warnings) PrintWarning(warning);
   }
   context.json ? PrintJson(SummaryJson(report) + "\n") : PrintForPeople(SummaryText(report));
   if (report.failures.empty()) return report.story.whole() ? OkStatus() : NotWhole();
   const auto& [label, status] = report.failures.front();
-  return {status.code(),
-          fmt::format("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
-                      report.failures.size() + report.pairs.size(), label, status.message())};
+  return {status.code(), Msg("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
+                             report.failures.size() + report.pairs.size(), label, status.text())};
 }
 
 Status RunAtb(const CompareSettings& request, bool json) {
   if (request.target.empty() || request.golden.empty()) {
-    return UsageError("compare -m atb needs -tp TARGET and -gp GOLDEN, two directories that hold statistic.csv");
+    return UsageError(Msg("compare -m atb needs -tp TARGET and -gp GOLDEN, two directories that hold statistic.csv"));
   }
   MSP_ASSIGN_OR_RETURN(const AtbReport report, CompareAtb(request.target, request.golden, request.output));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
-  std::string text;
+  for (const Message& warning : report.warnings) PrintWarning(warning);
   if (json) {
+    std::string text;
     JsonWriter line(&text);
     line.BeginObject();
     line.Member("file", report.path);
@@ -303,14 +298,17 @@ Status RunAtb(const CompareSettings& request, bool json) {
     line.Member("golden_only", report.golden_only);
     line.Member("unread", report.unread);
     line.EndObject();
-    text += "\n";
-  } else {
-    text =
-        fmt::format("compare (atb, {}): {} tensors; {} only in the target, {} only in the golden run\n  result: {}\n",
-                    report.tensors ? "tensor" : "statistics", report.rows, report.target_only, report.golden_only,
-                    OneLine(report.path));
+    PrintJson(text + "\n");
+    return OkStatus();
   }
-  json ? PrintJson(text) : PrintForPeople(text);
+  const std::string path = OneLine(report.path);
+  PrintForPeople(
+      report.tensors
+          ? Msg("compare (atb, tensor): {} tensors; {} only in the target, {} only in the golden run\n  result: {}\n",
+                report.rows, report.target_only, report.golden_only, path)
+          : Msg("compare (atb, statistics): {} tensors; {} only in the target, {} only in the golden run\n  result: "
+                "{}\n",
+                report.rows, report.target_only, report.golden_only, path));
   return OkStatus();
 }
 
@@ -416,12 +414,12 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
   AddOutputs(command, args.get(), context);
   AddMappings(command, args.get());
   CLI::Option* input = AddJudgement(command, args.get());
-  auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, const char*>>>();
+  auto refused = std::make_shared<std::vector<std::pair<CLI::Option*, Refused>>>();
   for (const Refused& r : kRefused) {
     CLI::Option* option =
         r.max == 0 ? command->add_flag(r.names) : command->add_option(r.names)->expected(r.min, r.max);
     option->group("");
-    refused->emplace_back(option, r.text);
+    refused->emplace_back(option, r);
   }
   command->callback([args, context, command, input, refused] {
     if (args->mode == "atb") {
@@ -431,9 +429,11 @@ void RegisterCompare(CLI::App& app, CommandContext* context) {
       if (context->status.ok()) context->status = RunAtb(args->request, context->json);
       return;
     }
-    for (const auto& [option, text] : *refused) {
+    for (const auto& [option, which] : *refused) {
       if (option->count() > 0) {
-        context->status = UsageError(text);
+        const bool data = std::string_view(which.mode) == "offline_data";
+        context->status = UsageError(data ? Msg("{} belongs to -m offline_data, which needs CANN", which.shown)
+                                          : Msg("{} belongs to -m offline_model, which needs CANN", which.shown));
         return;
       }
     }

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/language.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/ckpt_similarity.h"
@@ -23,8 +24,8 @@ struct ConfigCheckArguments {
   std::string output;
 };
 
-void PrintConfigWarnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) PrintWarning(warning);
+void PrintConfigWarnings(const std::vector<Message>& warnings) {
+  for (const Message& warning : warnings) PrintWarning(warning);
 }
 
 Status RunDump(const ConfigCheckArguments& given, bool as_json) {
@@ -34,7 +35,8 @@ Status RunDump(const ConfigCheckArguments& given, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const PackReport report, CollectPack(files, output));
   PrintConfigWarnings(report.warnings);
   if (!as_json) {
-    PrintForPeople(fmt::format("packed: {}\n  result: {}\n", fmt::join(report.parts, ", "), OneLine(report.path)));
+    PrintForPeople(
+        Msg("packed: {}\n  result: {}\n", fmt::format("{}", fmt::join(report.parts, ", ")), OneLine(report.path)));
     return OkStatus();
   }
   JsonWriter json;
@@ -63,9 +65,9 @@ Status RunSimilarity(const ConfigCheckArguments& given, bool as_json) {
     PrintJson(json.Take() + "\n");
     return OkStatus();
   }
-  for (const std::string& name : report.only_a) PrintWarning(OneLine(name) + " is in the first checkpoint only");
-  for (const std::string& name : report.only_b) PrintWarning(OneLine(name) + " is in the second checkpoint only");
-  PrintForPeople(fmt::format("{} parameters compared\n  result: {}\n", report.compared, OneLine(output)));
+  for (const std::string& name : report.only_a) PrintWarning(Msg("{} is in the first checkpoint only", OneLine(name)));
+  for (const std::string& name : report.only_b) PrintWarning(Msg("{} is in the second checkpoint only", OneLine(name)));
+  PrintForPeople(Msg("{} parameters compared\n  result: {}\n", report.compared, OneLine(output)));
   return OkStatus();
 }
 
@@ -74,9 +76,10 @@ Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
   const bool first = IsDirectory(given.compare[0]), second = IsDirectory(given.compare[1]);
   if (first && second) return RunSimilarity(given, as_json);
   if (first || second) {
-    return UsageError(OneLine(given.compare[first ? 0 : 1]) +
-                      " is a directory and the other is not: config_check -c compares two zip files of 'msprobe "
-                      "config_check -d', or two checkpoints");
+    return UsageError(
+        Msg("{} is a directory and the other is not: config_check -c compares two zip files of 'msprobe config_check "
+            "-d', or two checkpoints",
+            OneLine(given.compare[first ? 0 : 1])));
   }
   MSP_ASSIGN_OR_RETURN(const PackComparison result,
                        ComparePackFiles(given.compare[0], given.compare[1], output, older));
@@ -94,13 +97,13 @@ Status RunCompare(const ConfigCheckArguments& given, bool as_json, bool older) {
     PrintJson(json.Take() + "\n");
     return OkStatus();
   }
-  std::string text;
+  Message text;
   for (const PackPart& part : result.parts) {
-    text += fmt::format("{}: {}, {} rows\n", part.sheet.name, NameOf(part.verdict), part.sheet.rows.size());
+    text += Message(fmt::format("{}: {}, {} rows\n", part.sheet.name, NameOf(part.verdict), part.sheet.rows.size()));
   }
-  if (result.parts.empty()) text = "the two packs have no part in common\n";
+  if (result.parts.empty()) text = Msg("the two packs have no part in common\n");
   for (const std::string& file : {result.path, result.page}) {
-    if (!file.empty()) text += fmt::format("  result: {}\n", OneLine(file));
+    if (!file.empty()) text += Msg("  result: {}\n", OneLine(file));
   }
   PrintForPeople(text);
   return OkStatus();
@@ -118,8 +121,8 @@ Status PrintRlReport(const StatusOr<RlReport>& report, bool as_json) {
     PrintJson(json.Take() + "\n");
     return OkStatus();
   }
-  PrintForPeople(fmt::format("{} of {} settings differ\n  result: {}\n", report->different, report->rows,
-                             OneLine(report->files.back())));
+  PrintForPeople(
+      Msg("{} of {} settings differ\n  result: {}\n", report->different, report->rows, OneLine(report->files.back())));
   return OkStatus();
 }
 
@@ -131,8 +134,7 @@ Status RunRules(const ConfigCheckArguments& given, bool as_json) {
   as_json ? PrintJson(ChecklistJson(report)) : PrintForPeople(ChecklistText(report, language));
   const size_t failed = report.Count(CheckVerdict::kFail);
   if (failed == 0) return OkStatus();
-  return {Code::kFindings,
-          fmt::format("{} rules of the checklist fail: set what they name, then compare again", failed)};
+  return {Code::kFindings, Msg("{} rules of the checklist fail: set what they name, then compare again", failed)};
 }
 
 Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, bool as_json, bool older) {
@@ -140,7 +142,7 @@ Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given
   if (command.count("--dump") > 0) return RunDump(given, as_json);
   if (!given.target.empty()) return RunRules(given, as_json);
   if (!given.golden.empty())
-    return UsageError("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'");
+    return UsageError(Msg("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'"));
   if (!given.compare.empty()) return RunCompare(given, as_json, older);
   if (!given.verl_compare.empty()) {
     return PrintRlReport(
@@ -159,9 +161,8 @@ Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given
                          as_json);
   }
   return UsageError(
-      "config_check needs one of -d [FILE...], -c ZIP ZIP, -tp FILE... [-gp FILE...], -vc LOG LOG, -vv [YAML] LOG, -sc "
-      "LOG LOG: see 'msprobe "
-      "config_check --help'");
+      Msg("config_check needs one of -d [FILE...], -c ZIP ZIP, -tp FILE... [-gp FILE...], -vc LOG LOG, -vv [YAML] LOG, "
+          "-sc LOG LOG: see 'msprobe config_check --help'"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "jobs/curves.h"
 
@@ -16,10 +17,10 @@ Status RunCurvesCommand(const CurvesRequest& request, bool as_json, bool plots) 
   if (result.fine()) return OkStatus();
   const CurveJudgement& judgement = result.judgement;
   if (judgement.verdict == CurveVerdict::kNoBand) {
-    return {Code::kFindings, "B differs from A, and there is no golden band to judge it by: give further runs of A"};
+    return {Code::kFindings,
+            Msg("B differs from A, and there is no golden band to judge it by: give further runs of A")};
   }
-  return {Code::kFindings,
-          judgement.step ? fmt::format("B parts from A at step {}", *judgement.step) : std::string("B parts from A")};
+  return {Code::kFindings, judgement.step ? Msg("B parts from A at step {}", *judgement.step) : Msg("B parts from A")};
 }
 
 }  // namespace

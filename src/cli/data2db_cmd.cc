@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/language.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -41,7 +42,7 @@ StatusOr<TrendMapping> ReadMapping(const std::string& path) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
   const Status wrong =
-      BadInput(path + " is not a mapping: expected a JSON object {\"old part of a name\": \"new part\"}");
+      BadInput(Msg("{} is not a mapping: expected a JSON object {{\"old part of a name\": \"new part\"}}", path));
   if (!doc.IsObject()) return wrong;
   for (const auto& member : doc.Members()) {
     if (!member.value.IsString() || member.name.empty()) return wrong;
@@ -71,10 +72,14 @@ StatusOr<Found> Look(const Data2DbArgs& args) {
     MSP_ASSIGN_OR_RETURN(found.monitor, FindMonitorFiles(args.data));
   }
   if (found.dump || !found.monitor.empty()) return found;
-  return BadInput(fmt::format(
-      "{} holds {}no directories of a training monitor (like Dec03_21-34-40-rank0-1a2b3c4d, with grad_reduced_0-9.csv "
-      "and so on): give the directory above them",
-      args.data, args.format == "auto" ? "no dump (step0, step1, ...) and " : ""));
+  return BadInput(args.format == "auto"
+                      ? Msg("{} holds no dump (step0, step1, ...) and no directories of a training monitor (like "
+                            "Dec03_21-34-40-rank0-1a2b3c4d, with grad_reduced_0-9.csv and so on): give the directory "
+                            "above them",
+                            args.data)
+                      : Msg("{} holds no directories of a training monitor (like Dec03_21-34-40-rank0-1a2b3c4d, with "
+                            "grad_reduced_0-9.csv and so on): give the directory above them",
+                            args.data));
 }
 
 void Print(const std::vector<TrendReport>& reports, bool json) {
@@ -100,20 +105,19 @@ void Print(const std::vector<TrendReport>& reports, bool json) {
   }
   for (const TrendReport& report : reports) {
     const std::string gaps = GapText(report.gaps, LocaleLanguage());
-    if (!gaps.empty()) PrintForPeople(gaps + "\n");
+    if (!gaps.empty()) PrintForPeople(Message(gaps + "\n"));
     if (report.left_out > 0) {
-      PrintForPeople(fmt::format("{} parts of the data could not be read: the warnings name them\n", report.left_out));
+      PrintForPeople(Msg("{} parts of the data could not be read: the warnings name them\n", report.left_out));
     }
-    PrintForPeople(fmt::format("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows,
-                               report.targets, report.min_step, report.max_step, report.max_rank,
-                               OneLine(report.path)));
+    PrintForPeople(Msg("{} rows of {} targets, steps {} to {}, ranks up to {}\n  result: {}\n", report.rows,
+                       report.targets, report.min_step, report.max_step, report.max_rank, OneLine(report.path)));
   }
 }
 
 Status RunData2Db(const Data2DbArgs& args, bool json) {
   if (IsBrokenLink(args.data)) return Missing(args.data, "");
   if (!IsDirectory(args.data)) {
-    return BadInput(fmt::format("{} is not a directory: give the directory with the data as --data", args.data));
+    return BadInput(Msg("{} is not a directory: give the directory with the data as --data", args.data));
   }
   TrendSettings settings;
   settings.micro_steps = args.micro_step == "true";
@@ -133,7 +137,7 @@ Status RunData2Db(const Data2DbArgs& args, bool json) {
     reports.push_back(std::move(report));
   }
   for (const TrendReport& report : reports) {
-    for (const std::string& warning : report.warnings) PrintWarning(warning);
+    for (const Message& warning : report.warnings) PrintWarning(warning);
   }
   Print(reports, json);
   const bool whole = std::ranges::all_of(

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/language.h"
+#include "base/message.h"
 #include "cli/commands.h"
 #include "doctor/doctor.h"
 #include "doctor/preflight.h"
@@ -25,10 +26,10 @@ Status RunDoctorCommand(const DoctorArguments& args, bool as_json) {
   DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output, args.graft};
   for (const std::string& path : args.again) request.again.push_back({path});
   MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request, LocaleLanguage()));
-  as_json ? PrintJson(DoctorJson(report)) : PrintForPeople(DoctorText(report, LocaleLanguage()));
+  as_json ? PrintJson(DoctorJson(report)) : PrintForPeople(Message(DoctorText(report, LocaleLanguage())));
   switch (report.diagnosis.outcome) {
-    case Diagnosis::Outcome::kParted: return {Code::kFindings, "the runs part"};
-    case Diagnosis::Outcome::kUndecided: return {Code::kUndecided, "not decided"};
+    case Diagnosis::Outcome::kParted: return {Code::kFindings, Msg("the runs part")};
+    case Diagnosis::Outcome::kUndecided: return {Code::kUndecided, Msg("not decided")};
     default: return OkStatus();
   }
 }
@@ -36,8 +37,8 @@ Status RunDoctorCommand(const DoctorArguments& args, bool as_json) {
 Status RunPreflightCommand(const DoctorArguments& args, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const PreflightReport report,
                        RunPreflight(PathsOf(args.a, args.more_a), args.output, LocaleLanguage()));
-  as_json ? PrintJson(PreflightJson(report)) : PrintForPeople(PreflightText(report, LocaleLanguage()));
-  if (report.Count(PreflightVerdict::kFail) > 0) return {Code::kFindings, "the run is not ready"};
+  as_json ? PrintJson(PreflightJson(report)) : PrintForPeople(Message(PreflightText(report, LocaleLanguage())));
+  if (report.Count(PreflightVerdict::kFail) > 0) return {Code::kFindings, Msg("the run is not ready")};
   return OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "capture/cost_estimate.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
@@ -39,7 +40,7 @@ struct Estimate {
   size_t ranks = 0;
   int64_t steps = 0;  // that the configuration records; 0: all
   bool exact_links = true;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 std::optional<double> Median(const JsonValue* list) {
@@ -78,15 +79,15 @@ void KeepLarger(std::optional<double> value, std::optional<double>* kept) {
 }
 
 /// Why figures are missing, and how many steps would give them.
-std::string TooFewSteps(const JsonValue& result, bool all_timed) {
+Message TooFewSteps(const JsonValue& result, bool all_timed) {
   const auto number = [&](std::string_view key) { return result[key].Int(); };
   if (all_timed) {
-    return fmt::format(
+    return Msg(
         "the script ended after {} steps: times are medians of fewer steps than --steps asks for, which takes {}",
         number("steps"), number("steps_of_all"));
   }
-  return fmt::format("the script ended after {} steps: times need {} steps, and {} for medians of --steps",
-                     number("steps"), number("steps_of_a_round"), number("steps_of_all"));
+  return Msg("the script ended after {} steps: times need {} steps, and {} for medians of --steps", number("steps"),
+             number("steps_of_a_round"), number("steps_of_all"));
 }
 
 /// One process's figures.
@@ -94,7 +95,7 @@ Status AddResult(const JsonValue& result, Estimate* estimate) {
   const JsonValue* shapes = result.Find("shapes");
   const JsonValue *kinds = result.Find("kinds"), *bare = result.Find("bare"), *complete = result.Find("complete");
   if (!shapes || !shapes->IsString() || !kinds || !kinds->IsArray() || !bare) {
-    return InternalError("a process left no measurements");
+    return InternalError(Msg("a process left no measurements"));
   }
   MSP_ASSIGN_OR_RETURN(const CostEstimate costs, EstimateCost(std::string(shapes->Text())));
   ++estimate->ranks;
@@ -118,7 +119,7 @@ Status AddResult(const JsonValue& result, Estimate* estimate) {
     }
   }
   if (complete == nullptr || !complete->Bool()) {
-    const std::string warning = TooFewSteps(result, all_timed);
+    const Message warning = TooFewSteps(result, all_timed);
     if (std::count(estimate->warnings.begin(), estimate->warnings.end(), warning) == 0)
       estimate->warnings.push_back(warning);
   }
@@ -132,9 +133,10 @@ StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& pr
   args.request.out = work->path();
   MSP_ASSIGN_OR_RETURN(const int code, RunProgram(args.request, program));
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, work->Results("estimate."));
-  if (code != 0) return BadInput(fmt::format("{} ended with exit code {}: see its messages", program[0], code));
+  if (code != 0) return BadInput(Msg("{} ended with exit code {}: see its messages", program[0], code));
   if (ranks.empty()) {
-    return BadInput(program[0] + " ran too few steps to measure: it must call a PyTorch model at least three times");
+    return BadInput(
+        Msg("{} ran too few steps to measure: it must call a PyTorch model at least three times", program[0]));
   }
   Estimate estimate;
   Status status;
@@ -152,7 +154,8 @@ StatusOr<Estimate> FromRun(EstimateArgs args, const std::vector<std::string>& pr
 /// One step of a dump: all its ranks.
 StatusOr<Estimate> FromDump(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(path));
-  if (dump.steps.empty()) return BadInput(path + " is a file: give the rank, step or dump directory that contains it");
+  if (dump.steps.empty())
+    return BadInput(Msg("{} is a file: give the rank, step or dump directory that contains it", path));
   Estimate estimate;
   for (const RankDir& rank : dump.steps.front().ranks) {
     MSP_ASSIGN_OR_RETURN(const CostEstimate costs, EstimateCost(rank.path));
@@ -174,7 +177,7 @@ std::string Bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
-std::string TextOf(const Estimate& e) {
+Message TextOf(const Estimate& e) {
   std::string text = fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", "task", "level", "ops", "files", "bytes/step");
   const bool timed = e.bare_seconds &&
                      std::any_of(e.rows.begin(), e.rows.end(), [](const Row& row) { return row.seconds.has_value(); });
@@ -191,14 +194,19 @@ std::string TextOf(const Estimate& e) {
     }
     text += '\n';
   }
-  if (timed) text += fmt::format("without capture: {:.4f} s/step", *e.bare_seconds);
-  if (e.ranks > 1) text += fmt::format("{}bytes of {} ranks, times of the slowest", timed ? "; " : "", e.ranks);
-  if (timed || e.ranks > 1) text += '\n';
-  if (e.steps > 0 && !e.rows.empty()) {
-    text += fmt::format("the configuration records {} steps: {}\n", e.steps,
-                        Bytes(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));
+  Message out(text);
+  if (timed && e.ranks > 1) {
+    out += Msg("without capture: {:.4f} s/step; bytes of {} ranks, times of the slowest\n", *e.bare_seconds, e.ranks);
+  } else if (timed) {
+    out += Msg("without capture: {:.4f} s/step\n", *e.bare_seconds);
+  } else if (e.ranks > 1) {
+    out += Msg("bytes of {} ranks, times of the slowest\n", e.ranks);
   }
-  return text;
+  if (e.steps > 0 && !e.rows.empty()) {
+    out += Msg("the configuration records {} steps: {}\n", e.steps,
+               Bytes(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));
+  }
+  return out;
 }
 
 std::string JsonOf(const Estimate& e) {
@@ -233,17 +241,16 @@ std::string JsonOf(const Estimate& e) {
 
 Status Run(const EstimateArgs& args, const CommandContext& context) {
   if (!args.from.empty() && !context.program.empty()) {
-    return UsageError("estimate takes --from DIR or a command after '--', not both");
+    return UsageError(Msg("estimate takes --from DIR or a command after '--', not both"));
   }
   EstimateArgs here = args;
   // Nothing stays there; it is the disk that is measured.
   if (here.request.config.empty() && here.request.dump_path.empty()) here.request.dump_path = ".";
   auto estimate = args.from.empty() ? FromRun(here, context.program) : FromDump(args.from);
   if (!estimate.ok()) return estimate.status();
-  if (!estimate->exact_links) PrintWarning("the dump has no checksums: statistics decide which tensors are equal");
-  for (const std::string& warning : estimate->warnings) PrintWarning(warning);
-  const std::string text = context.json ? JsonOf(*estimate) : TextOf(*estimate);
-  context.json ? PrintJson(text) : PrintForPeople(text);
+  if (!estimate->exact_links) PrintWarning(Msg("the dump has no checksums: statistics decide which tensors are equal"));
+  for (const Message& warning : estimate->warnings) PrintWarning(warning);
+  context.json ? PrintJson(JsonOf(*estimate)) : PrintForPeople(TextOf(*estimate));
   return OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "json/writer.h"
@@ -83,10 +84,9 @@ Status Collect(const ExportArgs& args, Sources* out) {
     view::Viewer* viewer = out->viewers.back().get();
     MSP_ASSIGN_OR_RETURN(const view::FileList list, viewer->Files());
     if (list.files.empty() && list.trends.empty() && list.runs.empty()) {
-      return BadInput(list.skipped.empty() ? fmt::format("{} holds no .vis.db file, no .trend.db file and no monitored "
-                                                         "run",
-                                                         input)
-                                           : list.skipped[0].reason);
+      return BadInput(list.skipped.empty()
+                          ? Msg("{} holds no .vis.db file, no .trend.db file and no monitored run", input)
+                          : list.skipped[0].reason);
     }
     for (const view::FoundFile& f : list.files) out->graphs.push_back({f.file, f, viewer});
     for (const view::FoundFile& f : list.trends) {
@@ -96,8 +96,8 @@ Status Collect(const ExportArgs& args, Sources* out) {
     for (const view::FoundRun& run : list.runs) out->runs.emplace_back(run, viewer);
   }
   if (out->graphs.size() > 1) {
-    return UsageError(fmt::format("{} and {} are two graph files, and a page holds one: name the one to export",
-                                  out->graphs[0].name, out->graphs[1].name));
+    return UsageError(Msg("{} and {} are two graph files, and a page holds one: name the one to export",
+                          out->graphs[0].name, out->graphs[1].name));
   }
   NameApart(&out->trends, trend_paths);
   return OkStatus();
@@ -160,7 +160,7 @@ StatusOr<std::string> RunsJson(const Sources& sources, const ExportArgs& args, u
       MSP_ASSIGN_OR_RETURN(auto open, viewer->RunRank(run.directory, rank));
       ranks.emplace_back(rank, std::move(open));
     }
-    if (ranks.empty()) return BadInput(fmt::format("{} has no rank of --rank: choose one that it has", run.directory));
+    if (ranks.empty()) return BadInput(Msg("{} has no rank of --rank: choose one that it has", run.directory));
     MSP_ASSIGN_OR_RETURN(const view::ExportedRun data, view::ExportRun(ranks, events, run.changed, cells));
     json.BeginObject();
     json.Member("file", run.directory == "." ? std::string(BaseName(viewer->root())) : run.directory);
@@ -203,23 +203,23 @@ StatusOr<Page> MakePage(const Sources& sources, const ExportArgs& args) {
     choice.details_bytes = i + 2 == kMostTries ? 0 : choice.details_bytes / 4;
     choice.tensor_bytes = i + 2 == kMostTries ? 0 : choice.tensor_bytes / 4;
   }
-  return BadInput(fmt::format(
-      "{} {} more than {} MB: choose fewer with --step and --rank, or allow more with --max_size", args.inputs[0],
-      args.inputs.size() > 1 ? fmt::format("and {} more take", args.inputs.size() - 1) : "takes", args.max_size));
-}
-
-std::string Count(uint64_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  return BadInput(
+      args.inputs.size() > 1
+          ? Msg("{} and {} more take more than {} MB: choose fewer with --step and --rank, or allow more with "
+                "--max_size",
+                args.inputs[0], args.inputs.size() - 1, args.max_size)
+          : Msg("{} takes more than {} MB: choose fewer with --step and --rank, or allow more with --max_size",
+                args.inputs[0], args.max_size));
 }
 
 // Of a tensor dump: how many tensors the page shows, and why not the others.
 void PrintTensors(const ExportArgs& args, const view::ExportedTensors& tensors) {
   if (tensors.saved == 0) return;
-  std::string text = fmt::format("tensors: of {}, {} can be looked at", tensors.saved, tensors.held);
+  std::vector<Message> text = {Msg("tensors: of {}, {} can be looked at", tensors.saved, tensors.held)};
   const uint64_t cut = tensors.saved - tensors.held - tensors.unread;
-  if (cut > 0) text += fmt::format("; {} did not fit (--max_tensors {})", cut, args.max_tensors);
-  if (tensors.unread > 0) text += fmt::format("; {} could not be read: {}", tensors.unread, tensors.problem);
-  PrintForPeople(text + "\n");
+  if (cut > 0) text.push_back(Msg("{} did not fit (--max_tensors {})", cut, args.max_tensors));
+  if (tensors.unread > 0) text.push_back(Msg("{} could not be read: {}", tensors.unread, tensors.problem));
+  PrintForPeople(Msg("{}\n", Joined(text, Msg("; "))));
 }
 
 void Print(const ExportArgs& args, const Page& page, const Sources& sources, const std::string& path, bool json) {
@@ -241,17 +241,28 @@ void Print(const ExportArgs& args, const Page& page, const Sources& sources, con
     fmt::print("{}\n", line.Take());
     return;
   }
-  std::string holds;
-  if (graphs.graphs > 0) holds += fmt::format(", {}, {} nodes", Count(graphs.graphs, "graph"), graphs.nodes);
-  if (trends > 0) holds += fmt::format(", {} of {}", Count(trends, "trend file"), Count(page.targets, "name"));
-  if (!sources.runs.empty()) {
-    holds += fmt::format(", {} of {} series", Count(sources.runs.size(), "monitored run"), page.series);
-  }
+  Message holds;
+  const auto add = [&](bool any, const Message& one, const Message& many, size_t count) {
+    if (!any) return;
+    holds += Msg(", ");
+    holds += count == 1 ? one : many;
+  };
+  add(graphs.graphs > 0, Msg("{} graph, {} nodes", graphs.graphs, graphs.nodes),
+      Msg("{} graphs, {} nodes", graphs.graphs, graphs.nodes), graphs.graphs);
+  add(trends > 0,
+      page.targets == 1 ? Msg("{} trend file of {} name", trends, page.targets)
+                        : Msg("{} trend file of {} names", trends, page.targets),
+      page.targets == 1 ? Msg("{} trend files of {} name", trends, page.targets)
+                        : Msg("{} trend files of {} names", trends, page.targets),
+      trends);
+  const size_t runs = sources.runs.size();
+  add(runs > 0, Msg("{} monitored run of {} series", runs, page.series),
+      Msg("{} monitored runs of {} series", runs, page.series), runs);
   PrintForPeople(
-      fmt::format("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds));
+      Msg("page: {} ({:.1f} MB{})\n", OneLine(path), static_cast<double>(page.html.size()) / kMegabyte, holds));
   if (graphs.details < graphs.nodes) {
-    PrintForPeople(fmt::format("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n",
-                               graphs.details, graphs.nodes - graphs.details, args.max_size));
+    PrintForPeople(Msg("figures: of {} nodes, the worst first; those of {} did not fit (--max_size {})\n",
+                       graphs.details, graphs.nodes - graphs.details, args.max_size));
   }
   PrintTensors(args, graphs.tensors);
 }
@@ -259,8 +270,8 @@ void Print(const ExportArgs& args, const Page& page, const Sources& sources, con
 Status RunExport(const ExportArgs& args, bool json) {
   if (serve::PageHtml().find(kDataMark) == std::string_view::npos) {
     return UsageError(
-        "this msprobe was built without its pages: build it with Node.js installed (tools/setup.sh) and "
-        "-DMSPROBE_WEB=ON");
+        Msg("this msprobe was built without its pages: build it with Node.js installed (tools/setup.sh) and "
+            "-DMSPROBE_WEB=ON"));
   }
   Sources sources;
   MSP_RETURN_IF_ERROR(Collect(args, &sources));

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/temp_directory.h"
 #include "cli/commands.h"
 #include "cli/graph_structure.h"
@@ -76,40 +77,42 @@ ParallelLayout LayoutOf(const GraphArguments& args, size_t side) {
 Status ReadArguments(GraphArguments* args) {
   GraphSettings& options = args->options;
   if (options.target.empty() || options.output.empty()) {
-    return UsageError("graph_visualize needs -tp TARGET and -o DIRECTORY: see 'msprobe graph_visualize --help'");
+    return UsageError(Msg("graph_visualize needs -tp TARGET and -o DIRECTORY: see 'msprobe graph_visualize --help'"));
   }
   const bool compare = !options.golden.empty();
   if (!compare && (options.layer_mapping || !options.layer_template.empty())) {
-    return UsageError("-lm/--layer_mapping and --template say how two runs are matched: add -gp GOLDEN");
+    return UsageError(Msg("-lm/--layer_mapping and --template say how two runs are matched: add -gp GOLDEN"));
   }
   const bool structures = args->structure.always || !args->structure.suggest_mapping.empty();
   if (structures && (!compare || !args->rank_size.empty())) {
-    return UsageError("--structure and --suggest_mapping compare rank with rank: add -gp GOLDEN, without --rank_size");
+    return UsageError(
+        Msg("--structure and --suggest_mapping compare rank with rank: add -gp GOLDEN, without --rank_size"));
   }
   if (!compare && !options.thresholds.empty()) {
-    return UsageError("--thresholds says how two runs are judged: add -gp GOLDEN");
+    return UsageError(Msg("--thresholds says how two runs are judged: add -gp GOLDEN"));
   }
   options.json_files = args->file_type == "json";
   if (args->rank_size.empty()) {
     if (!args->cp.empty() || !args->ep.empty() || !args->layout.empty() || args->plan) {
-      return UsageError("--cp, --ep, --layout and --plan only apply when ranks are merged: add --rank_size");
+      return UsageError(Msg("--cp, --ep, --layout and --plan only apply when ranks are merged: add --rank_size"));
     }
     // Scripts that worked go on.
     if (!args->tp.empty() || !args->pp.empty() || !args->vpp.empty() || !args->order.empty()) {
-      PrintWarning("--tp, --pp, --vpp and --order do nothing unless ranks are merged: add --rank_size to merge them");
+      PrintWarning(
+          Msg("--tp, --pp, --vpp and --order do nothing unless ranks are merged: add --rank_size to merge them"));
     }
     return OkStatus();
   }
   const size_t sides = compare ? 2 : 1;
   if (args->rank_size.size() != sides || args->tp.size() != sides || args->pp.size() != sides) {
-    return UsageError(compare
-                          ? "merging ranks to compare needs two values for --rank_size, --tp and --pp: target, golden"
-                          : "merging ranks needs one value each for --rank_size, --tp and --pp");
+    return UsageError(
+        compare ? Msg("merging ranks to compare needs two values for --rank_size, --tp and --pp: target, golden")
+                : Msg("merging ranks needs one value each for --rank_size, --tp and --pp"));
   }
   // A rank by itself has nothing to merge.
   MSP_ASSIGN_OR_RETURN(const DumpPath target, ResolveDumpPath(options.target));
   if (target.kind == PathKind::kRank || target.kind == PathKind::kFile) {
-    if (options.json_files || args->plan) return BadInput(options.target + " is a single rank: nothing to merge");
+    if (options.json_files || args->plan) return BadInput(Msg("{} is a single rank: nothing to merge", options.target));
     return OkStatus();
   }
   options.target_layout = LayoutOf(*args, 0);
@@ -151,7 +154,7 @@ std::vector<std::string> PartCommand(const GraphArguments& args) {
 StatusOr<GraphSummary> Build(const GraphArguments& args) {
   if (args.engine == "ray") {
     if (args.options.json_files || args.tensor_log) {
-      return UsageError("--engine ray builds parts of a database: leave out --file_type json and -tensor_log");
+      return UsageError(Msg("--engine ray builds parts of a database: leave out --file_type json and -tensor_log"));
     }
     RayEngine engine(PartCommand(args), args.options.output);
     return VisualizeGraph(args.options, engine.Parts());
@@ -191,9 +194,9 @@ StatusOr<std::optional<TempDirectory>> TakeKernels(GraphSettings* options) {
   if (kernels == 0) return std::optional<TempDirectory>();
   if (kernels < paths.size()) {
     const bool target = is_kernels(&options->target);
-    return BadInput((target ? options->target : options->golden) + " holds kernels (rank_N) and " +
-                    (target ? options->golden : options->target) +
-                    " does not: give two kernel dumps, or two dumps of level L0 or mix");
+    return BadInput(
+        Msg("{} holds kernels (rank_N) and {} does not: give two kernel dumps, or two dumps of level L0 or mix",
+            (target ? options->target : options->golden), (target ? options->golden : options->target)));
   }
   MSP_RETURN_IF_ERROR(MakeOutputDir(options->output));
   MSP_ASSIGN_OR_RETURN(TempDirectory temp, TempDirectory::Create(options->output, "kernel_graph"));
@@ -215,7 +218,7 @@ Status RunGraph(GraphArguments* args, bool json) {
     MSP_RETURN_IF_ERROR(ReadArguments(args));
     GraphSettings& options = args->options;
     options.progress = [&](int percent) { printer.Show(percent); };
-    options.warning = [&](const std::string& text) {
+    options.warning = [&](const Message& text) {
       printer.Clear();
       PrintWarning(text);
     };
@@ -244,9 +247,12 @@ Status RunGraph(GraphArguments* args, bool json) {
     if (compare && listed && args->rank_size.empty() && !args->part) {
       MSP_ASSIGN_OR_RETURN(structures, CompareGraphStructures(options, args->structure, summary.file));
     }
-    const std::string text = json ? GraphSummaryJson(summary, compare, options.overflow_check, structures.json)
-                                  : GraphSummaryText(summary, compare, options.overflow_check) + structures.text;
-    json ? PrintJson(text) : PrintForPeople(text);
+    if (json) {
+      PrintJson(GraphSummaryJson(summary, compare, options.overflow_check, structures.json));
+    } else {
+      PrintForPeople(GraphSummaryText(summary, compare, options.overflow_check));
+      PrintForPeople(structures.text);
+    }
     written = summary.damaged.empty();
     return GraphSummaryStatus(summary);
   };

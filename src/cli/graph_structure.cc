@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "graph/tree/graph_plan.h"
 #include "json/writer.h"
@@ -102,20 +103,19 @@ class StructureList {
     return suggestion_.Write(options_.suggest_mapping, settings_.target, settings_.golden);
   }
 
-  std::string Text() const {
-    std::string out = differing_ == 0 ? "structure: no difference\n" : StructureText(first_).substr(2);
-    if (differing_ > 0 && !list_) out.replace(out.find(" ()"), 3, "");
+  Message Text() const {
+    Message out = differing_ == 0 ? Msg("structure: no difference\n") : StructureText(first_);
     if (pairs_ > 1 && differing_ > 0) {
-      out += fmt::format("  ({}; {} of {} graphs differ in structure)\n", first_at_, differing_, pairs_);
+      out += Msg("  ({}; {} of {} graphs differ in structure)\n", first_at_, differing_, pairs_);
     }
     if (!options_.suggest_mapping.empty()) {
       const SuggestedMapping& s = suggestion_.sum();
-      out += fmt::format(
-          "suggested layer mapping: {}\n  partners by it: {} of {} calls, without it {}; check it, then give it as "
-          "-lm\n",
-          OneLine(options_.suggest_mapping), s.matched_with, s.calls, s.matched_without);
+      out +=
+          Msg("suggested layer mapping: {}\n  partners by it: {} of {} calls, without it {}; check it, then give it as "
+              "-lm\n",
+              OneLine(options_.suggest_mapping), s.matched_with, s.calls, s.matched_without);
     } else if (renamed_) {
-      out += "  modules have different names: --suggest_mapping FILE writes a layer mapping (-lm) to check\n";
+      out += Msg("  modules have different names: --suggest_mapping FILE writes a layer mapping (-lm) to check\n");
     }
     return out;
   }

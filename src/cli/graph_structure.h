@@ -16,7 +16,7 @@ struct GraphStructureOptions {
 };
 
 struct GraphStructures {
-  std::string text;  // "" when structures were not compared
+  Message text;      // "" when structures were not compared
   std::string json;  // of the summary: a list with an object for each step and rank; "" as above
 };
 

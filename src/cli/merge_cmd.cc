@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/language.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/merge_result.h"
@@ -30,17 +31,17 @@ std::string Json(const MergeReport& report) {
 
 Status Run(const MergeSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const MergeReport report, MergeResults(settings));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  for (const Message& warning : report.warnings) PrintWarning(warning);
   if (!as_json) {
-    if (const std::string gaps = GapText(report.gaps, LocaleLanguage()); !gaps.empty()) PrintForPeople(gaps + "\n");
+    if (const std::string gaps = GapText(report.gaps, LocaleLanguage()); !gaps.empty())
+      PrintForPeople(Message(gaps + "\n"));
     if (report.unread > 0) {
-      PrintForPeople(fmt::format("{} rows had no tensor when the ranks were compared\n", report.unread));
+      PrintForPeople(Msg("{} rows had no tensor when the ranks were compared\n", report.unread));
     }
   }
-  const std::string text = as_json ? Json(report)
-                                   : fmt::format("{} rows of {} ranks, {} metrics\n  result: {}\n", report.rows,
-                                                 report.ranks.size(), report.metrics.size(), OneLine(report.path));
-  as_json ? PrintJson(text) : PrintForPeople(text);
+  as_json ? PrintJson(Json(report))
+          : PrintForPeople(Msg("{} rows of {} ranks, {} metrics\n  result: {}\n", report.rows, report.ranks.size(),
+                               report.metrics.size(), OneLine(report.path)));
   return report.whole() ? OkStatus() : NotWhole();
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/monitor/show_run.h"
@@ -23,7 +24,7 @@ Status ShowStatus(const std::string& directory, bool as_json) {
   as_json ? PrintJson(RunStatusJson(run, now)) : PrintForPeople(RunStatusText(run, now));
   const size_t count = run.findings();
   if (count == 0) return OkStatus();
-  return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+  return {Code::kFindings, count == 1 ? Msg("{} finding", count) : Msg("{} findings", count)};
 }
 
 struct JudgeArguments {
@@ -36,14 +37,15 @@ Status ShowJudgement(const JudgeArguments& arguments, bool as_json) {
   if (!arguments.loss.empty()) {
     MSP_ASSIGN_OR_RETURN(const RunCurves curves, ReadCurves(arguments.loss, {}));
     const Curve& loss = curves.of(CurveKind::kLoss);
-    if (loss.empty()) return BadInput(arguments.loss + " has no loss: give a log or a csv file with a column loss");
+    if (loss.empty())
+      return BadInput(Msg("{} has no loss: give a log or a csv file with a column loss", arguments.loss));
     for (size_t i = 0; i < loss.size(); ++i) request.loss.emplace_back(loss.steps[i], loss.values[i]);
   }
   MSP_ASSIGN_OR_RETURN(const Judgement judgement, JudgeDirectory(request));
   as_json ? PrintJson(JudgementJson(judgement)) : PrintForPeople(JudgementText(judgement));
   const size_t count = judgement.events.size();
   if (count == 0) return OkStatus();
-  return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+  return {Code::kFindings, count == 1 ? Msg("{} finding", count) : Msg("{} findings", count)};
 }
 
 void RegisterJudge(CLI::App* command, CommandContext* context) {
@@ -63,7 +65,7 @@ void RegisterJudge(CLI::App* command, CommandContext* context) {
 }
 
 Status Show(const ShowRunRequest& request, bool as_json) {
-  MSP_ASSIGN_OR_RETURN(const std::string text, ShowRun(request, as_json));
+  MSP_ASSIGN_OR_RETURN(const Message text, ShowRun(request, as_json));
   as_json ? PrintJson(text) : PrintForPeople(text);
   return OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/temp_directory.h"
 #include "base/text.h"
 #include "cli/commands.h"
@@ -23,11 +24,12 @@ Status ReadInput(const std::string& path, GraphSettings* options) {
   for (const auto& [key, to] : {std::pair("npu_path", &options->target), std::pair("bench_path", &options->golden)}) {
     const JsonValue* v = doc.Find(key);
     if (!v || v->IsNull()) continue;
-    if (!v->IsString()) return BadInput(fmt::format("{}: \"{}\" must be a string, a path", path, key));
-    if (!to->empty()) return UsageError("-i/--input_path names the dumps: leave out -tp and -gp");
+    if (!v->IsString()) return BadInput(Msg("{}: \"{}\" must be a string, a path", path, key));
+    if (!to->empty()) return UsageError(Msg("-i/--input_path names the dumps: leave out -tp and -gp"));
     *to = v->Text();
   }
-  if (options->target.empty()) return BadInput(path + " must hold \"npu_path\": add the path of a rank's directory");
+  if (options->target.empty())
+    return BadInput(Msg("{} must hold \"npu_path\": add the path of a rank's directory", path));
   return OkStatus();
 }
 
@@ -60,7 +62,7 @@ StatusOr<std::vector<Place>> PlacesOf(const GraphSettings& options) {
     }
   }
   if (!out.empty()) return out;
-  return BadInput(options.target + " and " + options.golden + " have no rank and step in common");
+  return BadInput(Msg("{} and {} have no rank and step in common", options.target, options.golden));
 }
 
 }  // namespace
@@ -74,7 +76,7 @@ Status RunOlderGraph(GraphSettings options, const std::string& input) {
   const std::string output = options.output;
   options.output = temp.path();
   options.plain = true;
-  options.warning = PrintWarning;
+  options.warning = [](const Message& text) { PrintWarning(text); };
   const std::string time = TimestampNow();
   for (const Place& place : places) {
     options.target = place.target;
@@ -84,7 +86,7 @@ Status RunOlderGraph(GraphSettings options, const std::string& input) {
     const std::string path =
         JoinPath(output, fmt::format("{}{}_{}.vis", options.golden.empty() ? "build" : "compare", place.name, time));
     MSP_RETURN_IF_ERROR(view::WriteVisJson(summary.file, path));
-    PrintForPeople(fmt::format("graph of {} nodes\n  result: {}\n", summary.target_nodes, OneLine(path)));
+    PrintForPeople(Msg("graph of {} nodes\n  result: {}\n", summary.target_nodes, OneLine(path)));
   }
   return OkStatus();
 }

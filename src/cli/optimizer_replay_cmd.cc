@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "jobs/optimizer_replay.h"
 
@@ -14,7 +15,7 @@ Status RunOptimizerReplay(const OptimizerReplayRequest& request, bool as_json) {
   as_json ? PrintJson(OptimizerReplayJson(report)) : PrintForPeople(OptimizerReplayText(report));
   if (report.clean()) return OkStatus();
   return {Code::kFindings,
-          "an optimizer does not do what its hyperparameters say, or the two sides say different things"};
+          Msg("an optimizer does not do what its hyperparameters say, or the two sides say different things")};
 }
 
 }  // namespace

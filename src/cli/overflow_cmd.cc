@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "diagnose/overflow/overflow.h"
 #include "diagnose/story/story.h"
@@ -19,14 +20,13 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   MSP_ASSIGN_OR_RETURN(const OverflowReport report, FindOverflow(args.input));
   std::string file;
   if (!report.nodes.empty()) MSP_RETURN_IF_ERROR(WriteOverflowNodes(args.output, report.nodes, &file));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
+  for (const Message& warning : report.warnings) PrintWarning(warning);
   const Story story = StoryOf(report);
-  const std::string text = context.json ? OverflowJson(report, StoryJson(story), file)
-                                        : OverflowText(report, StoryText(story, LocaleLanguage()), file);
-  context.json ? PrintJson(text) : PrintForPeople(text);
+  context.json ? PrintJson(OverflowJson(report, StoryJson(story), file))
+               : PrintForPeople(OverflowText(report, StoryText(story, LocaleLanguage()), file));
   if (!args.exit_code || report.first.empty()) return story.whole() ? OkStatus() : NotWhole();
   const OverflowOp& op = report.first[0].ops[0];
-  return {Code::kFindings, "NaN or infinities begin at " + op.name + " on rank " + std::to_string(op.rank)};
+  return {Code::kFindings, Msg("NaN or infinities begin at {} on rank {}", op.name, op.rank)};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "jobs/parse_dump.h"
@@ -30,14 +31,12 @@ std::string Json(const ParseReport& report) {
 
 Status Run(const ParseSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const ParseReport report, ParseDump(settings));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
-  const std::string text =
-      as_json ? Json(report)
-              : fmt::format("{} files written\n  result: {}\n", report.written.size(), OneLine(settings.output));
-  as_json ? PrintJson(text) : PrintForPeople(text);
+  for (const Message& warning : report.warnings) PrintWarning(warning);
+  as_json ? PrintJson(Json(report))
+          : PrintForPeople(Msg("{} files written\n  result: {}\n", report.written.size(), OneLine(settings.output)));
   if (report.failures.empty()) return OkStatus();
-  return BadInput(fmt::format("{} files could not be converted, {} names them: {}", report.failures.size(),
-                              report.failed_list, report.failures.front().second.message()));
+  return BadInput(Msg("{} files could not be converted, {} names them: {}", report.failures.size(), report.failed_list,
+                      report.failures.front().second.text()));
 }
 
 }  // namespace

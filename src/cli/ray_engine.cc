@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "cli/ray_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -38,7 +39,7 @@ Status RayEngine::Begin(size_t pairs) {
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return InternalError(std::string(kOption) + ": this command is not found: " + error.message());
+  if (error) return InternalError(Msg("{}: this command is not found: {}", kOption, KnownText(error.message())));
   MSP_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create((here / output_).string(), "parts"));
   directory_.emplace(std::move(directory));
   MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kOption, RayProgram(), {}));
@@ -60,7 +61,7 @@ Status RayEngine::ReadAnswer() {
   JsonDoc answer;
   MSP_RETURN_IF_ERROR(ParseJson(line, kOption, &answer));
   if (const std::string error = TextOf(answer, "error"); !error.empty()) {
-    return UsageError(std::string(kOption) + ": " + error);
+    return UsageError(Msg("{}: {}", kOption, error));
   }
   if (const std::string warning = TextOf(answer, "warning"); !warning.empty()) {
     std::fputs((warning + "\n").c_str(), stderr);
@@ -72,7 +73,7 @@ Status RayEngine::ReadAnswer() {
   if (code->Int32() == 3) {
     status = BadInput(why);
   } else if (code->Int32() != 0) {
-    status = InternalError(why.empty() ? fmt::format("a task ended with exit code {}", code->Int32()) : why);
+    status = InternalError(why.empty() ? Msg("a task ended with exit code {}", code->Int32()) : Message(why));
   }
   return OkStatus();
 }
@@ -81,7 +82,7 @@ StatusOr<std::string> RayEngine::File(size_t pair) {
   while (answers_.find(pair) == answers_.end()) {
     if (Status status = ReadAnswer(); !status.ok()) {
       // Not the fault of one pair: the caller would go on with the next.
-      return status.code() == Code::kBadInput ? InternalError(status.message()) : status;
+      return status.code() == Code::kBadInput ? InternalError(status.text()) : status;
     }
   }
   const Status& status = answers_.at(pair);

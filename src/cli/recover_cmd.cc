@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "dump/repair/recover.h"
 
@@ -12,13 +13,12 @@ namespace {
 
 Status Run(const RecoverSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const std::vector<RankRecovery> ranks, RecoverDump(settings));
-  const std::string text = as_json ? RecoveryJson(ranks) + "\n" : RecoveryText(ranks);
-  as_json ? PrintJson(text) : PrintForPeople(text);
+  as_json ? PrintJson(RecoveryJson(ranks) + "\n") : PrintForPeople(RecoveryText(ranks));
   const auto bad = std::count_if(ranks.begin(), ranks.end(), [](const RankRecovery& r) { return !r.complete(); });
   if (bad == 0) return OkStatus();
-  return {Code::kBadInput,
-          std::to_string(bad) + " of " + std::to_string(ranks.size()) +
-              " directories could not be finished, or lack data that was reported as written: see above"};
+  return BadInput(
+      Msg("{} of {} directories could not be finished, or lack data that was reported as written: see above", bad,
+          ranks.size()));
 }
 
 }  // namespace

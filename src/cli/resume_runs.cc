@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "certify/resume_verdict.h"
 #include "certify/twice_report.h"
@@ -57,7 +58,7 @@ StatusOr<Program> ShellWords(const std::string& text) {
       word += c, open = true;
     }
   }
-  if (quote != 0) return UsageError(fmt::format("a quote is not closed in {}", text));
+  if (quote != 0) return UsageError(Msg("a quote is not closed in {}", text));
   if (open) words.push_back(word);
   return words;
 }
@@ -94,7 +95,7 @@ class Runs {
     RemoveTree(request_.dump_path);
     MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request_, InDirectory(program, own)));
     if (code == 0) return OkStatus();
-    return BadInput(fmt::format("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
+    return BadInput(Msg("{} ended with exit code {} in the {} run: see its messages", program[0], code, role));
   }
 
   StatusOr<std::vector<std::string>> Ranks(const std::string& role) const { return work_.Results(role + "."); }
@@ -123,7 +124,7 @@ Status CheckSaves(const JsonValue& killed, int64_t save_at) {
     if (step->Int() == save_at) return OkStatus();
     last = step->Int();
   }
-  return BadInput(fmt::format("the script saved after {} steps and not after {}: --save-at {}", last, save_at, last));
+  return BadInput(Msg("the script saved after {} steps and not after {}: --save-at {}", last, save_at, last));
 }
 
 /// How many steps are done when the script saves first.
@@ -133,8 +134,8 @@ StatusOr<int> FindSave(Runs* runs, const std::string& work, const Program& progr
   const int found = file.ok() ? std::atoi(std::string(file->text()).c_str()) : 0;
   if (found > 0) return found;
   return BadInput(
-      "the script saved nothing by torch.save() between two steps: let it save earlier than at its end, "
-      "and where it saves in another way, say after how many steps: --save-at N");
+      Msg("the script saved nothing by torch.save() between two steps: let it save earlier than at its end, and where "
+          "it saves in another way, say after how many steps: --save-at N"));
 }
 
 std::string ProgramText(const JsonValue& run, std::string_view key) {
@@ -147,7 +148,7 @@ StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
   ResumeReport report;
   report.save_at = save_at;
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, runs.Ranks("killed"));
-  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
+  if (ranks.empty()) return BadInput(Msg("the command ran no step: it must call a PyTorch model"));
   bool saved = false;
   for (const std::string& rank : ranks) {
     JsonDoc straight, killed, resumed;
@@ -157,9 +158,9 @@ StatusOr<ResumeReport> JudgeRuns(const Runs& runs, int save_at) {
     saved = true;  // other ranks need not save
     if (Status read = runs.Read("resumed", rank, &resumed); !read.ok()) {
       return BadInput(
-          fmt::format("{} of the resumed run made no step: let the script train some steps more than it had "
-                      "done when it saved, and check --resume-args",
-                      rank));
+          Msg("{} of the resumed run made no step: let the script train some steps more than it had done when it "
+              "saved, and check --resume-args",
+              rank));
     }
     MSP_ASSIGN_OR_RETURN(RankResume result, JudgeResume(rank, save_at, straight, killed, resumed));
     report.ranks.push_back(std::move(result));
@@ -187,7 +188,7 @@ Status NameOps(const Runs& runs, const std::string& out, ResumeReport* report) {
   for (RankResume& rank : report->ranks) {
     const auto found = ops.find(rank.rank);
     if (found == ops.end()) continue;
-    rank.noticed = DifferenceLine(found->second.difference);
+    rank.noticed = DifferenceLine(found->second.difference).English();
     rank.noticed_step = report->save_at + found->second.step;
   }
   return OkStatus();
@@ -207,13 +208,14 @@ Status Start(AttachRequest* request, const std::string& out, const CommandContex
 }
 
 Status Finish(const std::string& out, const CommandContext& context, const std::string& json,
-              const std::string& markdown, const std::string& verdict) {
+              const std::string& markdown, const Message& verdict) {
   MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.json"), json));
   MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.md"), markdown));
   if (context.json) {
     PrintJson(json);
   } else {
-    PrintForPeople(verdict + JoinPath(out, "certificate.md") + "\n");
+    PrintForPeople(verdict);
+    PrintForPeople(Message(JoinPath(out, "certificate.md") + "\n"));
   }
   return OkStatus();
 }
@@ -243,19 +245,16 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
   report.resume_command = ShellText(again);
   report.created = TimestampNow();
   MSP_RETURN_IF_ERROR(NameOps(runs, out, &report));
-  std::string shown;
+  const bool fine = report.outcome() <= ResumeOutcome::kFrameworkDraws;
+  Message shown = fine ? Msg("{}\n", report.Verdict()) : Message();
   if (report.outcome() == ResumeOutcome::kLost && !report.loaded) {
-    shown = "the resumed run read nothing by torch.load(): check --resume-args\n";
+    shown += Msg("the resumed run read nothing by torch.load(): check --resume-args\n");
   }
   for (const RankResume& rank : report.ranks) {
-    if (!rank.noticed.empty()) {
-      shown +=
-          fmt::format("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
-    }
+    if (rank.noticed.empty()) continue;
+    shown += Msg("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
   }
-  const bool fine = report.outcome() <= ResumeOutcome::kFrameworkDraws;
-  MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(),
-                             (fine ? report.Verdict() + "\n" : std::string()) + shown));
+  MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(), shown));
   return fine ? OkStatus() : Status(Code::kFindings, report.Verdict());
 }
 
@@ -267,7 +266,7 @@ Status CertifyTwice(AttachRequest request, const std::string& given, const Comma
   Runs runs(std::move(request), out, *work);
   for (const char* role : {"captured", "captured_again"}) MSP_RETURN_IF_ERROR(runs.Run(role, role, context.program));
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, runs.Ranks("captured"));
-  if (ranks.empty()) return BadInput("the command ran no step: it must call a PyTorch model");
+  if (ranks.empty()) return BadInput(Msg("the command ran no step: it must call a PyTorch model"));
   TwiceReport report;
   report.command = ShellText(context.program);
   report.created = TimestampNow();
@@ -285,12 +284,12 @@ Status CertifyTwice(AttachRequest request, const std::string& given, const Comma
     if (const auto op = ops.find(name); op != ops.end()) {
       rank.step = op->second.step;
       rank.kind = DifferenceKindText(op->second.difference.kind);
-      rank.op = DifferenceLine(op->second.difference);
+      rank.op = DifferenceLine(op->second.difference).English();
     }
   }
   const bool same = report.Repeats();
   MSP_RETURN_IF_ERROR(
-      Finish(given, context, report.Json(), report.Markdown(), same ? report.Verdict() + "\n" : std::string()));
+      Finish(given, context, report.Json(), report.Markdown(), same ? Msg("{}\n", report.Verdict()) : Message()));
   return same ? OkStatus() : Status(Code::kFindings, report.Verdict());
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
 #include "weights/map_file.h"
@@ -38,7 +39,7 @@ void AddExchangeOptions(CLI::App* command, AttachRequest* request) {
 Status CheckExchange(const AttachRequest& request) {
   for (const std::string& path : {request.replay_batches, request.replay_grads}) {
     if (path.empty() || IsDirectory(path)) continue;
-    return BadInput(path + " is no directory: give the one that --save-batches or --save-grads wrote");
+    return BadInput(Msg("{} is no directory: give the one that --save-batches or --save-grads wrote", path));
   }
   if (!request.names.empty()) return ReadMapFile(request.names).status();
   return OkStatus();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/message.h"
 #include "base/words/translate.h"
 #include "cli/commands.h"
 #include "json/writer.h"
@@ -39,7 +40,7 @@ void OpenBrowser(std::string url) {
   const int error = posix_spawnp(&pid, program, &quiet, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&quiet);
   if (error != 0) {
-    PrintWarning(fmt::format("cannot start xdg-open ({}): open the address yourself", std::strerror(error)));
+    PrintWarning(Msg("cannot start xdg-open ({}): open the address yourself", KnownText(std::strerror(error))));
   }
 }
 
@@ -53,8 +54,8 @@ void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
     line.EndObject();
     fmt::print("{}\n", line.Take());
   } else {
-    PrintForPeople(fmt::format("Serving {} at {}\n", args.directory, server.url()));
-    std::fputs(InLanguage("Press Ctrl-C to stop.\n", LocaleLanguage()).c_str(), stderr);
+    PrintForPeople(Msg("Serving {} at {}\n", args.directory, server.url()));
+    std::fputs(InLanguage(Msg("Press Ctrl-C to stop.\n"), LocaleLanguage()).c_str(), stderr);
   }
   std::fflush(stdout);
 }

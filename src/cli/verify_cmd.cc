@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/message.h"
 #include "cli/commands.h"
 #include "dump/repair/verify.h"
 
@@ -12,12 +13,11 @@ namespace {
 
 Status Run(const std::string& path, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const DumpCheck check, VerifyDump(path));
-  const std::string text = as_json ? CheckJson(check) + "\n" : CheckText(check);
-  as_json ? PrintJson(text) : PrintForPeople(text);
-  if (!check.readable()) return BadInput("not every dump below " + path + " can be read: see above");
+  as_json ? PrintJson(CheckJson(check) + "\n") : PrintForPeople(CheckText(check));
+  if (!check.readable()) return BadInput(Msg("not every dump below {} can be read: see above", path));
   const uint64_t count = check.count();
   if (count == 0) return OkStatus();
-  return {Code::kFindings, std::to_string(count) + (count == 1 ? " finding" : " findings")};
+  return {Code::kFindings, count == 1 ? Msg("{} finding", count) : Msg("{} findings", count)};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <optional>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "config/python_literal.h"
 
@@ -114,9 +115,9 @@ size_t LastDict(std::string_view log) {
 
 Status CheckLog(std::string_view log, const std::string& path) {
   if (log.size() <= kMaxLogBytes) return OkStatus();
-  return BadInput(path + " has " + std::to_string(log.size()) + " bytes, more than the " +
-                  std::to_string(kMaxLogBytes >> 20) +
-                  " MiB that are read of a log: give the part with the configuration");
+  return BadInput(
+      Msg("{} has {} bytes, more than the {} MiB that are read of a log: give the part with the configuration", path,
+          log.size(), kMaxLogBytes >> 20));
 }
 
 void AddSource(ConfigValue value, ConfigDialect dialect, const std::string& path, int line,
@@ -202,12 +203,12 @@ StatusOr<ConfigValue> ReadArgumentList(std::string_view log, const std::string& 
     begin = log.find(kListBegin, begin + 1);
   }
   if (begin == std::string_view::npos) {
-    return BadInput(path +
-                    " holds no list of arguments (--- arguments ---): give the log of rank 0 from its beginning");
+    return BadInput(
+        Msg("{} holds no list of arguments (--- arguments ---): give the log of rank 0 from its beginning", path));
   }
   const size_t end = log.find(kListEnd, begin);
   if (end == std::string_view::npos) {
-    return BadInput(path + ": the list of arguments has no end (--- end of arguments ---): give the whole log");
+    return BadInput(Msg("{}: the list of arguments has no end (--- end of arguments ---): give the whole log", path));
   }
   ConfigValue out;
   out.kind = ConfigValue::Kind::kMap;
@@ -220,9 +221,11 @@ StatusOr<ConfigValue> ReadArgumentList(std::string_view log, const std::string& 
       out.members.push_back(std::move(member));
     else
       same->second = std::move(member.second);
-    if (out.members.size() > 5'000) return BadInput(path + ": the list of arguments is longer than any framework's");
+    if (out.members.size() > 5'000)
+      return BadInput(Msg("{}: the list of arguments is longer than any framework's", path));
   }
-  if (out.members.empty()) return BadInput(path + ": the list of arguments is empty: give the log of another run");
+  if (out.members.empty())
+    return BadInput(Msg("{}: the list of arguments is empty: give the log of another run", path));
   return out;
 }
 
@@ -230,8 +233,8 @@ StatusOr<ConfigValue> ReadVerlConfig(std::string_view log, const std::string& pa
   MSP_RETURN_IF_ERROR(CheckLog(log, path));
   const size_t begin = LastDict(log);
   if (begin == std::string_view::npos) {
-    return BadInput(path +
-                    " holds no configuration of verl (a dict with actor_rollout_ref): give the log from its beginning");
+    return BadInput(Msg(
+        "{} holds no configuration of verl (a dict with actor_rollout_ref): give the log from its beginning", path));
   }
   const std::string what = path + ", line " + std::to_string(LineOf(log, begin));
   MSP_ASSIGN_OR_RETURN(ConfigValue out, DictAt(log, begin, what));
@@ -271,9 +274,10 @@ StatusOr<std::vector<ConfigSource>> ReadLogSettings(std::string_view log_bytes, 
   AddOptimizer(log, path, &out);
   AddWorldSize(log, path, &out);
   if (out.empty()) {
-    return BadInput(path +
-                    " holds no configuration that is known (arguments of Megatron, a dict of verl, "
-                    "TrainingArguments): give the log of rank 0 from its beginning");
+    return BadInput(
+        Msg("{} holds no configuration that is known (arguments of Megatron, a dict of verl, TrainingArguments): give "
+            "the log of rank 0 from its beginning",
+            path));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <cctype>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -16,7 +17,7 @@ class LiteralReader {
   size_t at() const { return at_; }
 
   StatusOr<ConfigValue> Value(int depth) {  // NOLINT(misc-no-recursion): kMaxDepth
-    if (depth > kMaxDepth || ++values_ > kMaxValues) return Bad("is nested or longer than any configuration");
+    if (depth > kMaxDepth || ++values_ > kMaxValues) return Bad(Msg("is nested or longer than any configuration"));
     Spaces();
     const char c = Peek();
     if (c == '{') return Map(depth);
@@ -39,10 +40,10 @@ class LiteralReader {
       }
       const size_t begin = at_;
       while (std::isalnum(static_cast<unsigned char>(Peek())) || Peek() == '_') ++at_;
-      if (at_ == begin) return Bad("is not a list of arguments");
+      if (at_ == begin) return Bad(Msg("is not a list of arguments"));
       const std::string key(text_.substr(begin, at_ - begin));
       Spaces();
-      if (Peek() != '=') return Bad("is not a list of arguments");
+      if (Peek() != '=') return Bad(Msg("is not a list of arguments"));
       ++at_;
       MSP_ASSIGN_OR_RETURN(ConfigValue value, Value(1));
       out.members.push_back({key, std::move(value)});
@@ -50,7 +51,7 @@ class LiteralReader {
       if (Peek() == ',')
         ++at_;
       else if (Peek() != ')')
-        return Bad("is not a list of arguments");
+        return Bad(Msg("is not a list of arguments"));
     }
   }
 
@@ -59,8 +60,8 @@ class LiteralReader {
   void Spaces() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
   }
-  Status Bad(const std::string& why) const {
-    return BadInput(what_ + ": what Python printed there " + why + " (byte " + std::to_string(at_) + " of it)");
+  Status Bad(const Message& why) const {
+    return BadInput(Msg("{}: what Python printed there {} (byte {} of it)", what_, why, at_));
   }
 
   StatusOr<ConfigValue> Map(int depth) {  // NOLINT(misc-no-recursion): kMaxDepth
@@ -73,10 +74,10 @@ class LiteralReader {
         ++at_;
         return out;
       }
-      if (at_ >= text_.size()) return Bad("has no end");
+      if (at_ >= text_.size()) return Bad(Msg("has no end"));
       MSP_ASSIGN_OR_RETURN(const ConfigValue key, Value(depth + 1));
       Spaces();
-      if (Peek() != ':') return Bad("is not a dict");
+      if (Peek() != ':') return Bad(Msg("is not a dict"));
       ++at_;
       MSP_ASSIGN_OR_RETURN(ConfigValue value, Value(depth + 1));
       out.members.push_back({key.Shown(), std::move(value)});
@@ -84,7 +85,7 @@ class LiteralReader {
       if (Peek() == ',')
         ++at_;
       else if (Peek() != '}')
-        return Bad("is not a dict");
+        return Bad(Msg("is not a dict"));
     }
   }
 
@@ -98,14 +99,14 @@ class LiteralReader {
         ++at_;
         return out;
       }
-      if (at_ >= text_.size()) return Bad("has no end");
+      if (at_ >= text_.size()) return Bad(Msg("has no end"));
       MSP_ASSIGN_OR_RETURN(ConfigValue value, Value(depth + 1));
       out.items.push_back(std::move(value));
       Spaces();
       if (Peek() == ',')
         ++at_;
       else if (Peek() != close)
-        return Bad("is not a list");
+        return Bad(Msg("is not a list"));
     }
   }
 
@@ -123,7 +124,7 @@ class LiteralReader {
         }
         ++at_;
       }
-      if (at_ >= text_.size()) return Bad("has a text without an end");
+      if (at_ >= text_.size()) return Bad(Msg("has a text without an end"));
       ++at_;
       Spaces();
     } while (Peek() == '\'' || Peek() == '"');
@@ -143,7 +144,7 @@ class LiteralReader {
     }
     std::string_view word = text_.substr(begin, at_ - begin);
     while (!word.empty() && std::isspace(static_cast<unsigned char>(word.back()))) word.remove_suffix(1);
-    if (word.empty()) return Bad("has a value without text");
+    if (word.empty()) return Bad(Msg("has a value without text"));
     return PythonScalar(word);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "config/launch_command.h"
@@ -57,12 +58,12 @@ StatusOr<ConfigSource> ReadYamlSettings(const std::string& path) {
 StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.text().size() > kMaxConfigJson) {
-    return BadInput(path + " has " + std::to_string(file.text().size()) + " bytes, more than the " +
-                    std::to_string(kMaxConfigJson >> 20) + " MiB that are read of a configuration");
+    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
+                        file.text().size(), kMaxConfigJson >> 20));
   }
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
-  if (!doc.IsObject()) return BadInput(path + " is not a JSON object: give a configuration");
+  if (!doc.IsObject()) return BadInput(Msg("{} is not a JSON object: give a configuration", path));
   ConfigSource source;
   source.path = path;
   Flatten(ConfigValue::Of(static_cast<const JsonValue&>(doc)), path, 0, &source.settings);
@@ -88,8 +89,8 @@ Status AddCommand(const LaunchCommand& command, const std::string& path, Configu
     if (!names_file || !setting.value.IsText()) continue;
     const std::string named = NamedFile(setting);
     if (named.empty()) {
-      out->notes.push_back(setting.Origin() + ": " + OneLine(setting.value.text) +
-                           " is not here; what it sets is not known");
+      out->notes.push_back(
+          Msg("{}: {} is not here; what it sets is not known", setting.Origin(), OneLine(setting.value.text)));
       continue;
     }
     auto source = EndsWith(named, ".json") ? ReadJsonSettings(named) : ReadYamlSettings(named);
@@ -128,12 +129,12 @@ Status AddScript(const std::string& path, Configuration* out) {
   out->notes.insert(out->notes.end(), reading.notes.begin(), reading.notes.end());
   out->environment.insert(out->environment.end(), reading.environment.begin(), reading.environment.end());
   if (found == 0) {
-    out->notes.push_back(path + ": no command of it starts a Python program; only its variables are read");
+    out->notes.push_back(Msg("{}: no command of it starts a Python program; only its variables are read", path));
     return OkStatus();
   }
   if (found > 1) {
-    out->notes.push_back(path + ": several commands start Python; the one with the most arguments is read (" +
-                         OneLine(last.program) + ")");
+    out->notes.push_back(Msg("{}: several commands start Python; the one with the most arguments is read ({})", path,
+                             OneLine(last.program)));
   }
   return AddCommand(last, path, out);
 }
@@ -144,7 +145,7 @@ Status AddFile(const std::string& path, Configuration* out) {
   if (IsDirectory(path)) {
     const std::string config = JoinPath(path, "config.json");
     if (!IsRegularFile(config)) {
-      return BadInput(path + " holds no config.json: give a file, or the directory of a model");
+      return BadInput(Msg("{} holds no config.json: give a file, or the directory of a model", path));
     }
     return AddFile(config, out);
   }
@@ -166,7 +167,7 @@ Status AddFile(const std::string& path, Configuration* out) {
     return OkStatus();
   }
   if (!PathExists(path)) return Missing(path, "check the path");
-  return BadInput(path + " has no known ending: give a script (.sh), .yaml, .json, or a log (.log, .txt, .out)");
+  return BadInput(Msg("{} has no known ending: give a script (.sh), .yaml, .json, or a log (.log, .txt, .out)", path));
 }
 
 StatusOr<Configuration> ReadConfiguration(const std::vector<std::string>& paths) {

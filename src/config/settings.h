@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "config/value.h"
 
 namespace msprobe {
@@ -50,7 +51,7 @@ struct Configuration {
   std::vector<Setting> environment;   // variables that scripts export, or a pack holds
   std::vector<Setting> launcher;      // options of torchrun, msrun, ...: nproc_per_node, nnodes, worker_num, ...
   std::vector<std::pair<std::string, std::string>> packages;  // name, version
-  std::vector<std::string> notes;                             // what could not be read for certain, for people
+  std::vector<Message> notes;                                 // what could not be read for certain, for people
 };
 
 /// Leaves of a map with dotted keys; a list of plain values is one leaf, of others each element is a level.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -19,8 +20,7 @@ class ShellLexer {
   StatusOr<std::vector<ShellToken>> Read() {
     while (at_ < text_.size()) {
       if (out_.size() >= kMaxShellTokens) {
-        return BadInput(path_ + " has more than " + std::to_string(kMaxShellTokens) +
-                        " words: it is not a launch script");
+        return BadInput(Msg("{} has more than {} words: it is not a launch script", path_, kMaxShellTokens));
       }
       MSP_RETURN_IF_ERROR(Next());
     }
@@ -34,7 +34,7 @@ class ShellLexer {
     out_.push_back({kind, text_.substr(begin, at_ - begin), line});
   }
   Status Open(int line, char what) const {
-    return BadInput(path_ + ", line " + std::to_string(line) + ": " + std::string(1, what) + " has no end");
+    return BadInput(Msg("{}, line {}: {} has no end", path_, line, std::string(1, what)));
   }
 
   Status Next() {
@@ -126,7 +126,7 @@ class ShellLexer {
     const char c = Peek();
     const int line = line_;
     if (depth > kMaxNesting) {
-      return BadInput(path_ + ", line " + std::to_string(line_) + ": expansions are nested too deeply");
+      return BadInput(Msg("{}, line {}: expansions are nested too deeply", path_, line_));
     }
     if (c == '\\') {
       if (Peek(1) == '\n') ++line_;
@@ -195,8 +195,8 @@ class ShellLexer {
 
 StatusOr<std::vector<ShellToken>> ShellTokens(std::string_view text, const std::string& path, int first_line) {
   if (text.size() > kMaxShellBytes) {
-    return BadInput(path + " has " + std::to_string(text.size()) + " bytes, more than the " +
-                    std::to_string(kMaxShellBytes >> 20) + " MiB that are read of a script");
+    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a script", path, text.size(),
+                        kMaxShellBytes >> 20));
   }
   return ShellLexer(text, path, first_line).Read();
 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "config/shell_lexer.h"
 #include "config/shell_values.h"
@@ -52,9 +53,10 @@ class ShellRunner {
   using Kind = ShellToken::Kind;
   using Words = std::vector<const ShellToken*>;
 
-  void Note(int line, const std::string& what) {
-    if (out_.notes.size() < kMaxNotes) out_.notes.push_back(file_ + ":" + std::to_string(line) + ": " + what);
+  void Note(const Message& what) {
+    if (out_.notes.size() < kMaxNotes) out_.notes.push_back(what);
   }
+  std::string At(int line) const { return fmt::format("{}:{}", file_, line); }
 
   bool AtEnd() const { return at_ >= tokens_->size(); }
   const ShellToken& Now() const { return (*tokens_)[at_]; }
@@ -79,12 +81,12 @@ class ShellRunner {
   }
 
   Status Block(const std::set<std::string_view>& stop, bool active, int level) {  // NOLINT(misc-no-recursion)
-    if (level > kMaxBlocks) return BadInput(file_ + " has blocks that are nested too deeply");
+    if (level > kMaxBlocks) return BadInput(Msg("{} has blocks that are nested too deeply", file_));
     while (true) {
       SkipSeparators();
       if (++steps_ > kMaxSteps || !values_.within_bounds() || out_.commands.size() > kMaxCommands) {
-        return BadInput(file_ +
-                        " expands to more than a launch script does: give the arguments in a file of their own");
+        return BadInput(
+            Msg("{} expands to more than a launch script does: give the arguments in a file of their own", file_));
       }
       if (AtEnd()) return OkStatus();
       const std::string_view word = Now().text;
@@ -132,7 +134,7 @@ class ShellRunner {
       ++at_;
     }
     if (!AtEnd()) ++at_;
-    return level > kMaxBlocks ? BadInput(file_ + " has blocks that are nested too deeply") : OkStatus();
+    return level > kMaxBlocks ? BadInput(Msg("{} has blocks that are nested too deeply", file_)) : OkStatus();
   }
 
   Status If(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
@@ -147,7 +149,8 @@ class ShellRunner {
         while (!AtEnd() && Now().text != "then" && Now().text != "fi") ++at_;
         if (run) {
           const std::optional<bool> holds = Condition(begin, at_);
-          if (!holds) Note(line, "what this condition depends on is not in the script; read as if it held");
+          if (!holds)
+            Note(Msg("{}: what this condition depends on is not in the script; read as if it held", At(line)));
           run = holds.value_or(true);
         }
       }
@@ -213,7 +216,7 @@ class ShellRunner {
       std::vector<ShellField> all = values_.Expand((*tokens_)[begin + 2].text, file_, line);
       if (!all.empty()) values_.Set(name, {all.front()});
     }
-    if (active) Note(line, "a loop is read as one turn");
+    if (active) Note(Msg("{}: a loop is read as one turn", At(line)));
     if (!AtEnd()) ++at_;
     MSP_RETURN_IF_ERROR(Block({"done"}, active, level + 1));
     if (!AtEnd()) ++at_;
@@ -225,7 +228,8 @@ class ShellRunner {
     const int line = AtEnd() ? 0 : Now().line;
     const std::string value = AtEnd() ? std::string() : values_.Text(Now().text);
     const bool known = !IsOpen(value);
-    if (active && !known) Note(line, "what this choice depends on is not in the script; no branch of it is read");
+    if (active && !known)
+      Note(Msg("{}: what this choice depends on is not in the script; no branch of it is read", At(line)));
     while (!AtEnd() && Now().text != "in") ++at_;
     if (!AtEnd()) ++at_;
     bool taken = false;
@@ -291,7 +295,7 @@ class ShellRunner {
     if (name == "eval") return Evaluate(std::move(fields));
     if (const auto found = functions_.find(name); found != functions_.end()) {
       const size_t back = std::exchange(at_, found->second);
-      if (level > kMaxBlocks) return BadInput(file_ + " calls functions that call each other without an end");
+      if (level > kMaxBlocks) return BadInput(Msg("{} calls functions that call each other without an end", file_));
       MSP_RETURN_IF_ERROR(Block({"}"}, true, level + 8));
       at_ = back;
       return OkStatus();
@@ -327,11 +331,11 @@ class ShellRunner {
   }
 
   Status Source(const ShellField& what) {  // NOLINT(misc-no-recursion): kMaxSourced
-    if (depth_ >= kMaxSourced) return BadInput(file_ + ": scripts source each other without an end");
+    if (depth_ >= kMaxSourced) return BadInput(Msg("{}: scripts source each other without an end", file_));
     std::string path = what.text;
     if (!StartsWith(path, "/") && !PathExists(path)) path = JoinPath(values_.directory(), what.text);
     if (IsOpen(what.text) || !IsRegularFile(path)) {
-      Note(what.line, "the sourced file " + OneLine(what.text) + " is not here; what it sets is not known");
+      Note(Msg("{}: the sourced file {} is not here; what it sets is not known", At(what.line), OneLine(what.text)));
       return OkStatus();
     }
     MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
@@ -351,7 +355,7 @@ class ShellRunner {
 }  // namespace
 
 StatusOr<ShellReading> ReadShell(std::string_view text, const std::string& path) {
-  if (!IsUtf8(text)) return BadInput(path + " is not UTF-8 text: save it as UTF-8");
+  if (!IsUtf8(text)) return BadInput(Msg("{} is not UTF-8 text: save it as UTF-8", path));
   ShellRunner runner(path);
   MSP_RETURN_IF_ERROR(runner.RunText(text, path, 0));
   return runner.Take();

@@ -14,7 +14,7 @@ namespace msprobe {
 struct ShellReading {
   std::vector<std::vector<ShellField>> commands;  // that start a program, in order
   std::vector<Setting> environment;               // exported variables, and those set for one command
-  std::vector<std::string> notes;                 // conditions and values that only a run knows
+  std::vector<Message> notes;                     // conditions and values that only a run knows
 };
 
 /// Follows assignments, arrays, ${X:-default}, $((arithmetic)), `source`, functions and conditions that variables of

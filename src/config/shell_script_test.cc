@@ -55,7 +55,7 @@ TEST(ShellScript, WhatOnlyARunKnowsStaysAsItIsWritten) {
   ASSERT_EQ(commands.size(), 1u);
   EXPECT_EQ(commands[0], (Words{"run", "$(hostname)", "$UNKNOWN", "1"}));
   ASSERT_EQ(reading.notes.size(), 1u);
-  EXPECT_NE(reading.notes[0].find("a.sh:2"), std::string::npos);
+  EXPECT_NE(reading.notes[0].English().find("a.sh:2"), std::string::npos);
 }
 
 TEST(ShellScript, FunctionsEvalAndHereDocuments) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -108,7 +110,7 @@ StatusOr<GoldenBand> MakeBand(std::span<const Curve* const> golden) {
   out.runs = golden.size();
   out.steps = CommonSteps(golden);
   if (out.steps.empty()) {
-    return BadInput("the runs of A have no step in common: give runs of the same steps");
+    return BadInput(Msg("the runs of A have no step in common: give runs of the same steps"));
   }
   std::vector<std::vector<double>> values;
   for (const Curve* curve : golden) values.push_back(ValuesAt(*curve, out.steps));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace msprobe {
 
 std::string_view CurveKindText(CurveKind kind) {
@@ -19,7 +21,7 @@ Status CurveCollector::Add(CurveKind kind, int64_t step, double value, double un
   std::vector<Point>& points = points_[static_cast<size_t>(kind)];
   if (points.size() >= kMaxCurvePoints) {
     return BadInput(
-        fmt::format("more than {} values of the {}: give a log of one training", kMaxCurvePoints, CurveKindText(kind)));
+        Msg("more than {} values of the {}: give a log of one training", kMaxCurvePoints, CurveKindText(kind)));
   }
   points.push_back({step, value, unit});
   return OkStatus();
@@ -43,7 +45,7 @@ void CurveCollector::Finish(RunCurves* out) {
       curve.units.push_back(point.unit);
     }
     if (twice > 0 && kind == CurveKind::kLoss) {
-      out->notes.push_back(fmt::format("{} steps come more than once, of which the last one counts", twice));
+      out->notes.push_back(Msg("{} steps come more than once, of which the last one counts", twice));
     }
     points.clear();
   }

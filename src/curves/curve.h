@@ -28,7 +28,7 @@ struct Curve {
 struct RunCurves {
   std::string path, format;  // "log of Megatron", "csv", "TensorBoard", ...
   std::array<Curve, kCurveKinds.size()> curves;
-  std::vector<std::string> notes;  // what a person should know: steps logged twice, a file that was cut off
+  std::vector<Message> notes;  // what a person should know: steps logged twice, a file that was cut off
 
   Curve& of(CurveKind kind) { return curves[static_cast<size_t>(kind)]; }
   const Curve& of(CurveKind kind) const { return curves[static_cast<size_t>(kind)]; }

@@ -68,7 +68,7 @@ TEST(LogCurvesTest, AStepThatComesTwiceCountsOnce) {
   EXPECT_EQ(run.of(CurveKind::kLoss).values[1], 2.5);
   EXPECT_TRUE(std::isnan(run.of(CurveKind::kLoss).values[2]));
   ASSERT_EQ(run.notes.size(), 1u);
-  EXPECT_EQ(run.notes[0], "1 steps come more than once, of which the last one counts");
+  EXPECT_EQ(run.notes[0].English(), "1 steps come more than once, of which the last one counts");
 }
 
 TEST(LogCurvesTest, ALogWithoutALossIsRefused) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/known_names.h"
 #include "tensor/files/wire.h"
@@ -122,8 +123,8 @@ class EventReader {
     }
     if (collector.count(CurveKind::kLoss) == 0) {
       if (tags.size() > 12) tags.resize(12);
-      return BadInput(fmt::format("{} has no tag that is known as a loss: name it with --loss ({})", OneLine(path),
-                                  OneLine(fmt::format("{}", fmt::join(tags, ", ")))));
+      return BadInput(Msg("{} has no tag that is known as a loss: name it with --loss ({})", OneLine(path),
+                          OneLine(fmt::format("{}", fmt::join(tags, ", ")))));
     }
     collector.Finish(&out);
     return out;
@@ -131,11 +132,10 @@ class EventReader {
 
  private:
   static Status Damaged(const std::string& path, size_t at) {
-    return BadInput(
-        fmt::format("{} is damaged at byte {}: copy it again from where the training wrote it", OneLine(path), at));
+    return BadInput(Msg("{} is damaged at byte {}: copy it again from where the training wrote it", OneLine(path), at));
   }
   Status Cut(const std::string& path) {
-    notes_.push_back(OneLine(path) + " breaks off within a record: what is before is used");
+    notes_.push_back(Msg("{} breaks off within a record: what is before is used", OneLine(path)));
     return OkStatus();
   }
 
@@ -177,14 +177,14 @@ class EventReader {
       found = points_.emplace(tag, std::vector<TagPoint>()).first;
     }
     if (++count_ > 4 * kMaxCurvePoints) {
-      return BadInput(OneLine(path) + " holds too many values: give the event file of one training");
+      return BadInput(Msg("{} holds too many values: give the event file of one training", OneLine(path)));
     }
     found->second.push_back({step, *value});
     return OkStatus();
   }
 
   std::map<std::string, std::vector<TagPoint>> points_;
-  std::vector<std::string> notes_;
+  std::vector<Message> notes_;
   size_t count_ = 0;
 };
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -25,7 +27,7 @@ constexpr RuleText kDiffusion{"loss_diffusion", "a sudden growth begins with the
 constexpr RuleText kLate{"late_difference", "a late difference comes from the optimizer or from mixed precision"};
 constexpr RuleText kNorm{"global_norm", "the norm of the gradient is the backward pass: it must agree"};
 
-CurveRule Make(const RuleText& rule, RuleVerdict verdict, std::string text) {
+CurveRule Make(const RuleText& rule, RuleVerdict verdict, Message text) {
   return {rule.id, rule.rule, verdict, std::move(text)};
 }
 
@@ -85,46 +87,45 @@ void JudgeRate(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
     const double a = rate->pair.a[i], b = rate->pair.b[i];
     if (std::fabs(b - a) <= 1.01 * rate->pair.units[i] + 1e-6 * std::fabs(a)) continue;
     out->rules.push_back(Make(kSameRate, RuleVerdict::kFail,
-                              fmt::format("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[i], a, b)));
+                              Msg("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[i], a, b)));
     return;
   }
-  out->rules.push_back(Make(kSameRate, RuleVerdict::kPass, fmt::format("equal at {} steps", rate->pair.size())));
+  out->rules.push_back(Make(kSameRate, RuleVerdict::kPass, Msg("equal at {} steps", rate->pair.size())));
   if (fixed) {
     out->rules.push_back(
-        Make(kWeightsFixed, RuleVerdict::kPass, "the learning rate is 0: the weights stay as they are"));
+        Make(kWeightsFixed, RuleVerdict::kPass, Msg("the learning rate is 0: the weights stay as they are")));
   }
 }
 
 void JudgeNorm(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
   const ComparedCurve* norm = FindCurve(curves, CurveKind::kGradNorm);
   if (!norm) return;
-  const auto relative = fmt::format("mean relative difference {:.3g}", norm->difference.mean_relative);
+  const Message relative = Msg("mean relative difference {:.3g}", norm->difference.mean_relative);
   if (!HasBand(*norm)) {
     const bool equal = !norm->difference.first_apart;
     out->rules.push_back(Make(kNorm, equal ? RuleVerdict::kPass : RuleVerdict::kUnknown, relative));
     return;
   }
   if (!norm->check.first_outside) {
-    out->rules.push_back(Make(kNorm, RuleVerdict::kPass, "within its golden band, " + relative));
+    out->rules.push_back(Make(kNorm, RuleVerdict::kPass, Msg("within its golden band, {}", relative)));
     return;
   }
-  out->rules.push_back(
-      Make(kNorm, RuleVerdict::kWarn,
-           fmt::format("leaves its golden band at step {}, {}", *norm->check.first_outside, relative)));
+  out->rules.push_back(Make(kNorm, RuleVerdict::kWarn,
+                            Msg("leaves its golden band at step {}, {}", *norm->check.first_outside, relative)));
 }
 
-std::string ZeroText(const CurveDifference& d) {
+Message ZeroText(const CurveDifference& d) {
   const double percent = 100.0 * static_cast<double>(d.positive) / static_cast<double>(std::max<size_t>(d.count, 1));
-  return fmt::format("{:.0f} % positive, t {:.2f} of {:.2f}, {:.0f} independent steps", percent, d.zero.t, d.zero.limit,
-                     d.zero.independent);
+  return Msg("{:.0f} % positive, t {:.2f} of {:.2f}, {:.0f} independent steps", percent, d.zero.t, d.zero.limit,
+             d.zero.independent);
 }
 
 void JudgeInside(const ComparedCurve& c, CurveJudgement* out) {
   out->rules.push_back(Make(kBenchmark, RuleVerdict::kPass,
-                            fmt::format("within the golden band at {} steps, at most {:.2f} of its half-width",
-                                        c.check.compared, c.check.worst_ratio)));
+                            Msg("within the golden band at {} steps, at most {:.2f} of its half-width",
+                                c.check.compared, c.check.worst_ratio)));
   const ZeroTest& zero = c.difference.zero;
-  const std::string found = ZeroText(c.difference);
+  const Message found = ZeroText(c.difference);
   switch (zero.verdict) {
     case ZeroAxis::kEqual:
     case ZeroAxis::kRoundZero:
@@ -138,9 +139,9 @@ void JudgeInside(const ComparedCurve& c, CurveJudgement* out) {
       break;
     case ZeroAxis::kUndecided:
       out->verdict = CurveVerdict::kWithinBand;
-      out->rules.push_back(Make(
-          kZero, RuleVerdict::kUnknown,
-          fmt::format("successive differences are alike: {:.0f} independent steps are too few", zero.independent)));
+      out->rules.push_back(
+          Make(kZero, RuleVerdict::kUnknown,
+               Msg("successive differences are alike: {:.0f} independent steps are too few", zero.independent)));
   }
 }
 
@@ -149,16 +150,16 @@ void JudgeOutside(const ComparedCurve& c, CurveJudgement* out) {
   const size_t at = PlaceOf(c, step);
   out->step = step;
   out->rules.push_back(Make(kBenchmark, RuleVerdict::kFail,
-                            fmt::format("leaves the golden band at step {}: outside at {} of {} steps, at most {:.1f} "
-                                        "half-widths",
-                                        step, c.check.outside, c.check.compared, c.check.worst_ratio)));
+                            Msg("leaves the golden band at step {}: outside at {} of {} steps, at most {:.1f} "
+                                "half-widths",
+                                step, c.check.outside, c.check.compared, c.check.worst_ratio)));
   if (at == 0) {
     out->verdict = CurveVerdict::kFromFirstStep;
     return;
   }
   if (Jumps(c, at) && at >= kJumpPoints) {
     out->verdict = CurveVerdict::kDiverges;
-    out->rules.push_back(Make(kDiffusion, RuleVerdict::kFail, fmt::format("jumps at step {}", step)));
+    out->rules.push_back(Make(kDiffusion, RuleVerdict::kFail, Msg("jumps at step {}", step)));
     return;
   }
   if (c.difference.zero.verdict == ZeroAxis::kOneSided) {
@@ -170,14 +171,18 @@ void JudgeOutside(const ComparedCurve& c, CurveJudgement* out) {
   }
   out->verdict = CurveVerdict::kLateDifference;
   const double late = LateRelative(c);
-  std::string text = fmt::format("mean relative difference of the last quarter {:.3g}", late);
-  if (late < kSmall) text += ", below 1 %: decide by the evaluation of downstream tasks";
+  Message text = Msg("mean relative difference of the last quarter {:.3g}", late);
+  if (late < kSmall) {
+    text = Msg(
+        "mean relative difference of the last quarter {:.3g}, below 1 %: decide by the evaluation of downstream tasks",
+        late);
+  }
   out->rules.push_back(Make(kLate, late < kSmall ? RuleVerdict::kWarn : RuleVerdict::kFail, std::move(text)));
 }
 
 void JudgeStep1(const ComparedCurve& c, CurveJudgement* out) {
   const double d = std::fabs(c.pair.difference(0));
-  const auto text = fmt::format("A {:.6g}, B {:.6g} at step {}", c.pair.a[0], c.pair.b[0], c.pair.steps[0]);
+  const auto text = Msg("A {:.6g}, B {:.6g} at step {}", c.pair.a[0], c.pair.b[0], c.pair.steps[0]);
   const bool banded = HasBand(c) && c.band->At(c.pair.steps[0]);
   RuleVerdict verdict = RuleVerdict::kUnknown;
   if (d <= c.pair.units[0]) {
@@ -234,16 +239,16 @@ CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves) {
   } else if (d.first_not_finite) {
     out.verdict = CurveVerdict::kDiverges;
     out.step = d.first_not_finite;
-    out.rules.push_back(Make(kDiffusion, RuleVerdict::kFail,
-                             fmt::format("one side is not finite from step {} on", *d.first_not_finite)));
+    out.rules.push_back(
+        Make(kDiffusion, RuleVerdict::kFail, Msg("one side is not finite from step {} on", *d.first_not_finite)));
   } else if (!HasBand(*decides)) {
     out.step = d.first_apart;
-    out.rules.push_back(Make(kBenchmark, RuleVerdict::kUnknown,
-                             decides->band
-                                 ? "the runs of A are equal to the bit: turn deterministic computation off and "
-                                   "repeat them"
-                                 : "run A once more, without deterministic computation, and give it as a "
-                                   "third file"));
+    out.rules.push_back(
+        Make(kBenchmark, RuleVerdict::kUnknown,
+             decides->band ? Msg("the runs of A are equal to the bit: turn deterministic computation off and repeat "
+                                 "them")
+                           : Msg("run A once more, without deterministic computation, and give it as a "
+                                 "third file")));
   } else if (decides->check.first_outside) {
     JudgeOutside(*decides, &out);
   } else {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "curves/band.h"
 #include "curves/curve.h"
 #include "curves/difference.h"
@@ -36,7 +37,7 @@ struct CurveRule {
   std::string_view id;  // "benchmark_error"
   std::string_view rule;
   RuleVerdict verdict;
-  std::string text;  // what was found
+  Message text;  // what was found
 };
 
 /// A quantity that both runs have.

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -57,15 +58,15 @@ StatusOr<LinePattern> LinePattern::Parse(std::string_view text) {
     }
     const size_t close = text.find('}', open);
     if (close == std::string_view::npos) {
-      return UsageError(fmt::format("--pattern: '{}' has a brace that does not close", OneLine(text)));
+      return UsageError(Msg("--pattern: '{}' has a brace that does not close", OneLine(text)));
     }
     const std::string_view name = text.substr(open + 1, close - open - 1);
     for (const auto& [known, field] : kFields) {
       if (name == known) piece.field = field;
     }
     if (!piece.field && !name.empty()) {
-      return UsageError(fmt::format("--pattern: {{{}}} is none of {{step}}, {{loss}}, {{grad_norm}}, {{lr}} and {{}}",
-                                    OneLine(name)));
+      return UsageError(
+          Msg("--pattern: {{{}}} is none of {{step}}, {{loss}}, {{grad_norm}}, {{lr}} and {{}}", OneLine(name)));
     }
     has_value = has_value || piece.field == Field::kLoss || piece.field == Field::kGradNorm;
     out.pieces_.push_back(std::move(piece));
@@ -73,8 +74,8 @@ StatusOr<LinePattern> LinePattern::Parse(std::string_view text) {
   }
   if (!has_value) {
     return UsageError(
-        fmt::format("--pattern: '{}' has neither {{loss}} nor {{grad_norm}}: such as 'step {{step}} loss {{loss}}'",
-                    OneLine(text)));
+        Msg("--pattern: '{}' has neither {{loss}} nor {{grad_norm}}: such as 'step {{step}} loss {{loss}}'",
+            OneLine(text)));
   }
   return out;
 }

@@ -33,6 +33,7 @@ struct LogFormat {
 #define MSPROBE_LOG_FORMAT(name, must, step, loss, grad_norm, learning_rate, loose) \
   LogFormat{name, must, step, loss, grad_norm, learning_rate, loose},
 constexpr LogFormat kLogFormats[] = {
+#include "base/message.h"
 #include "curves/log_formats.def"
 };
 #undef MSPROBE_LOG_FORMAT
@@ -177,11 +178,11 @@ StatusOr<RunCurves> ReadByPattern(std::string_view log, const std::string& path,
   };
   MSP_RETURN_IF_ERROR(ForEachLine(log, take));
   if (run.points.count(CurveKind::kLoss) + run.points.count(CurveKind::kGradNorm) == 0) {
-    return BadInput(fmt::format("{} has no line like --pattern '{}': compare the pattern with a line of the log",
-                                OneLine(path), OneLine(text)));
+    return BadInput(Msg("{} has no line like --pattern '{}': compare the pattern with a line of the log", OneLine(path),
+                        OneLine(text)));
   }
   RunCurves out{path, "log by --pattern", {}, {}};
-  if (run.counted) out.notes.emplace_back("lines without a step are counted 1, 2, ...");
+  if (run.counted) out.notes.emplace_back(Msg("lines without a step are counted 1, 2, ..."));
   run.points.Finish(&out);
   return out;
 }
@@ -205,12 +206,13 @@ StatusOr<RunCurves> ReadLogCurves(std::string_view log, const std::string& path,
     if (losses(i) > losses(best)) best = i;
   }
   if (losses(best).first == 0) {
-    return BadInput(OneLine(path) +
-                    " holds no loss that is known: name the words before the numbers with --loss, or a line with "
-                    "--pattern 'step {step} loss {loss}'");
+    return BadInput(
+        Msg("{} holds no loss that is known: name the words before the numbers with --loss, or a line with --pattern "
+            "'step {{step}} loss {{loss}}'",
+            OneLine(path)));
   }
   RunCurves out{path, fmt::format("log of {}", kLogFormats[best].name), {}, {}};
-  if (runs[best].counted) out.notes.emplace_back("lines without a step are counted 1, 2, ...");
+  if (runs[best].counted) out.notes.emplace_back(Msg("lines without a step are counted 1, 2, ..."));
   runs[best].points.Finish(&out);
   return out;
 }

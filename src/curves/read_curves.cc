@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/event_curves.h"
 #include "curves/log_curves.h"
@@ -28,9 +29,10 @@ StatusOr<RunCurves> ReadDirectory(const std::string& path, const CurveNames& nam
   if (!texts.empty()) return ReadEventCurves(texts, path, names);
   const std::string state = JoinPath(path, "trainer_state.json");
   if (IsRegularFile(state)) return ReadCurves(state, names);
-  return BadInput(OneLine(path) +
-                  " holds neither event files of TensorBoard (events.out.tfevents.*) nor trainer_state.json: give the "
-                  "file with the loss");
+  return BadInput(
+      Msg("{} holds neither event files of TensorBoard (events.out.tfevents.*) nor trainer_state.json: give the file "
+          "with the loss",
+          OneLine(path)));
 }
 
 }  // namespace

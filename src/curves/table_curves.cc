@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/known_names.h"
 #include "curves/number_text.h"
@@ -34,8 +35,8 @@ StatusOr<CsvColumns> FindColumns(const std::vector<std::string>& names, const st
   for (const CurveKind kind : kCurveKinds) out.values[static_cast<size_t>(kind)] = FindCurveName(names, kind, own);
   if (names.size() == 3 && names[0] == "Wall time" && names[2] == "Value" && out.values[0] < 0) out.values[0] = 2;
   if (out.values[0] < 0) {
-    return BadInput(fmt::format("{} has no column that is known as a loss: name it with --loss ({})", OneLine(path),
-                                OneLine(fmt::format("{}", fmt::join(names, ", ")).substr(0, 300))));
+    return BadInput(Msg("{} has no column that is known as a loss: name it with --loss ({})", OneLine(path),
+                        OneLine(fmt::format("{}", fmt::join(names, ", ")).substr(0, 300))));
   }
   return out;
 }
@@ -86,9 +87,9 @@ StatusOr<RunCurves> ReadCsvCurves(std::string_view text, const std::string& path
   };
   MSP_RETURN_IF_ERROR(ReadCsvText(text, path, take));
   if (points.count(CurveKind::kLoss) == 0) {
-    return BadInput(OneLine(path) + " has no row with a loss: give a table with a row for each step");
+    return BadInput(Msg("{} has no row with a loss: give a table with a row for each step", OneLine(path)));
   }
-  if (columns.step < 0) out.notes.emplace_back("rows without a step are counted 1, 2, ...");
+  if (columns.step < 0) out.notes.emplace_back(Msg("rows without a step are counted 1, 2, ..."));
   points.Finish(&out);
   return out;
 }
@@ -102,8 +103,8 @@ StatusOr<RunCurves> ReadTrainerState(std::string_view text, const std::string& p
   int64_t last = 0;
   for (const JsonValue& entry : history.Items()) MSP_RETURN_IF_ERROR(TakeState(entry, names, &last, &points));
   if (points.count(CurveKind::kLoss) == 0) {
-    return BadInput(OneLine(path) +
-                    " has no \"log_history\" with a loss: give trainer_state.json of transformers, or the log");
+    return BadInput(Msg("{} has no \"log_history\" with a loss: give trainer_state.json of transformers, or the log",
+                        OneLine(path)));
   }
   points.Finish(&out);
   return out;

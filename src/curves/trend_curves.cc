@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/table_curves.h"
 
@@ -36,7 +37,7 @@ constexpr double kFloatUnit = 0x1p-23;  // statistics come from tensors of 32 bi
 class TrendRows {
  public:
   static StatusOr<std::unique_ptr<TrendRows>> Open(const std::string& path) {
-    if (!IsRegularFile(path)) return BadInput(OneLine(path) + " does not exist: check the path");
+    if (!IsRegularFile(path)) return BadInput(Msg("{} does not exist: check the path", OneLine(path)));
     auto out = std::unique_ptr<TrendRows>(new TrendRows(path));
     if (sqlite3_open_v2(path.c_str(), &out->db_, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr) != SQLITE_OK) {
       return out->Unreadable();
@@ -66,8 +67,8 @@ class TrendRows {
  private:
   explicit TrendRows(std::string path) : path_(std::move(path)) {}
   Status Unreadable() const {
-    return BadInput(fmt::format("{} cannot be read as a .trend.db file ({}): write it again with msprobe data2db",
-                                OneLine(path_), OneLine(db_ ? sqlite3_errmsg(db_) : "out of memory")));
+    return BadInput(Msg("{} cannot be read as a .trend.db file ({}): write it again with msprobe data2db",
+                        OneLine(path_), OneLine(db_ ? sqlite3_errmsg(db_) : "out of memory")));
   }
   std::string path_;
   sqlite3* db_ = nullptr;
@@ -83,7 +84,7 @@ StatusOr<RunCurves> ReadTrendCurves(const std::string& path, const CurveNames& n
   MSP_RETURN_IF_ERROR(rows->ForEach(kLossTarget, &names.loss, 0, [&](sqlite3_stmt* row) -> Status {
     target = sqlite3_column_int64(row, 0);
     const auto* name = reinterpret_cast<const char*>(sqlite3_column_text(row, 1));
-    out.notes.push_back(fmt::format("the loss is the mean of {}", OneLine(name ? name : "")));
+    out.notes.push_back(Msg("the loss is the mean of {}", OneLine(name ? name : "")));
     return OkStatus();
   }));
   if (target >= 0) {
@@ -97,8 +98,9 @@ StatusOr<RunCurves> ReadTrendCurves(const std::string& path, const CurveNames& n
     return points.Add(CurveKind::kGradNorm, sqlite3_column_int64(row, 0), value, value * kFloatUnit);
   }));
   if (points.count(CurveKind::kLoss) + points.count(CurveKind::kGradNorm) == 0) {
-    return BadInput(OneLine(path) +
-                    " holds neither a loss nor norms of gradients: name the op whose output is the loss with --loss");
+    return BadInput(
+        Msg("{} holds neither a loss nor norms of gradients: name the op whose output is the loss with --loss",
+            OneLine(path)));
   }
   points.Finish(&out);
   return out;

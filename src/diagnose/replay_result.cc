@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 
@@ -32,10 +33,10 @@ ReplayVerdict VerdictOf(const ReplayedItem& item) {
   return t.error < g.error ? ReplayVerdict::kTargetNearer : ReplayVerdict::kGoldenNearer;
 }
 
-std::string FiguresText(const ReplayFigures& f) {
-  if (f.ulp == 0) return "exact";
-  if (!(f.ulp < std::numeric_limits<double>::infinity())) return "a different kind of value";
-  return fmt::format("{:.2g} ulp of {}", f.ulp, f.dtype);
+Message FiguresText(const ReplayFigures& f) {
+  if (f.ulp == 0) return KnownText("exact");
+  if (!(f.ulp < std::numeric_limits<double>::infinity())) return Msg("a different kind of value");
+  return Message(fmt::format("{:.2g} ulp of {}", f.ulp, f.dtype));
 }
 
 /// null for a number that is not known (negative, NaN); JSON has no infinity, so that is the text "inf".
@@ -86,14 +87,22 @@ void JudgeReplay(ReplayedOp* op) {
   op->verdict = op->items.front().verdict;
 }
 
-std::string ReplayText(const ReplayedOp& op) {
-  std::string out(ReplayVerdictText(op.verdict));
-  if (op.items.empty()) return op.why.empty() ? out : out + ": " + OneLine(op.why);
+Message ReplayText(const ReplayedOp& op) {
+  if (op.items.empty()) {
+    return op.why.empty() ? KnownText(ReplayVerdictText(op.verdict)) : Msg("cannot be replayed: {}", OneLined(op.why));
+  }
   const ReplayedItem& item = op.items.front();
-  out += fmt::format(" ({}: target {}, golden {})", OneLine(item.item), FiguresText(item.target),
-                     FiguresText(item.golden));
-  for (const std::string& note : op.notes) out += "; " + OneLine(note);
-  return out;
+  const Message figures =
+      Msg("{}: target {}, golden {}", OneLine(item.item), FiguresText(item.target), FiguresText(item.golden));
+  std::vector<Message> out;
+  switch (op.verdict) {
+    case ReplayVerdict::kTargetNearer: out.push_back(Msg("target nearer ({})", figures)); break;
+    case ReplayVerdict::kGoldenNearer: out.push_back(Msg("golden nearer ({})", figures)); break;
+    case ReplayVerdict::kBothFar: out.push_back(Msg("both far ({})", figures)); break;
+    default: out.push_back(Msg("{} ({})", KnownText(ReplayVerdictText(op.verdict)), figures));
+  }
+  for (const Message& note : op.notes) out.push_back(OneLined(note));
+  return Joined(out, Msg("; "));
 }
 
 void WriteReplay(JsonWriter* json, const ReplayedOp& op) {
@@ -112,19 +121,24 @@ void WriteReplays(JsonWriter* json, const std::vector<ReplayedOp>& ops) {
   json->Array(ops, [&](const ReplayedOp& op) { WriteReplay(json, op); });
 }
 
-std::string ReplayCountsText(const std::vector<ReplayedOp>& ops) {
-  static constexpr std::array kOrder{ReplayVerdict::kBothRoundOff, ReplayVerdict::kTargetNearer,
-                                     ReplayVerdict::kGoldenNearer, ReplayVerdict::kBothFar,
-                                     ReplayVerdict::kNotReplayed};
-  std::string out = fmt::format("{} op{}", ops.size(), ops.size() == 1 ? "" : "s");
-  std::string_view before = ": ";
-  for (const ReplayVerdict v : kOrder) {
-    const auto n = std::count_if(ops.begin(), ops.end(), [&](const ReplayedOp& op) { return op.verdict == v; });
-    if (n == 0) continue;
-    out += fmt::format("{}{} {}", before, n, ReplayVerdictText(v));
-    before = ", ";
-  }
-  return out;
+Message ReplayCountsText(const std::vector<ReplayedOp>& ops) {
+  const auto count = [&](ReplayVerdict v) {
+    return std::count_if(ops.begin(), ops.end(), [&](const ReplayedOp& op) { return op.verdict == v; });
+  };
+  std::vector<Message> parts;
+  const auto add = [&](std::ptrdiff_t n, const Message& text) {
+    if (n > 0) parts.push_back(text);
+  };
+  const auto round_off = count(ReplayVerdict::kBothRoundOff), target = count(ReplayVerdict::kTargetNearer),
+             golden = count(ReplayVerdict::kGoldenNearer), far = count(ReplayVerdict::kBothFar),
+             none = count(ReplayVerdict::kNotReplayed);
+  add(round_off, Msg("{} both within round-off", round_off));
+  add(target, Msg("{} target nearer", target));
+  add(golden, Msg("{} golden nearer", golden));
+  add(far, Msg("{} both far", far));
+  add(none, Msg("{} cannot be replayed", none));
+  const Message all = ops.size() == 1 ? Msg("{} op", ops.size()) : Msg("{} ops", ops.size());
+  return parts.empty() ? all : Msg("{}: {}", all, Joined(parts, Msg(", ")));
 }
 
 }  // namespace msprobe

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
+
 namespace msprobe {
 
 class JsonWriter;
@@ -41,20 +43,20 @@ struct ReplayedOp {
   std::string target_dump;  // of the pair
   std::string name, golden_name;
   ReplayVerdict verdict = ReplayVerdict::kNotReplayed;
-  std::string why;                  // of kNotReplayed
+  Message why;                      // of kNotReplayed
   std::vector<ReplayedItem> items;  // the one that decides is the first
-  std::vector<std::string> notes;   // what the dump does not say and the replay assumed
+  std::vector<Message> notes;       // what the dump does not say and the replay assumed
 };
 
 /// Judges `items` and puts the one that decides in front. Items with the same name on both sides only.
 void JudgeReplay(ReplayedOp* op);
 
 /// "golden nearer (output.0: target 3.1e+04 ulp of bfloat16, golden 0.5 ulp of float32)"
-std::string ReplayText(const ReplayedOp& op);
+Message ReplayText(const ReplayedOp& op);
 void WriteReplay(JsonWriter* json, const ReplayedOp& op);
 void WriteReplays(JsonWriter* json, const std::vector<ReplayedOp>& ops);
 
 /// "12 ops: 10 both within round-off, 1 golden nearer, 1 cannot be replayed"
-std::string ReplayCountsText(const std::vector<ReplayedOp>& ops);
+Message ReplayCountsText(const std::vector<ReplayedOp>& ops);
 
 }  // namespace msprobe

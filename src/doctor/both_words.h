@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/language.h"
+#include "base/words/translate.h"
 
 namespace msprobe {
 
@@ -16,6 +17,9 @@ struct BothWords {
   const std::string& In(Language language) const { return language == Language::kChinese ? zh : en; }
   bool empty() const { return en.empty(); }
 };
+
+/// A message in both.
+inline BothWords Both(const Message& message) { return {message.English(), InLanguage(message, Language::kChinese)}; }
 
 /// One template in each language, with the same values; {0}, {1} move them.
 template <typename... Values>

@@ -192,7 +192,7 @@ StatusOr<ConfigEvidence> CompareConfigs(const RunFiles& a, const RunFiles* b) {
   } else if (report.status().code() != Code::kBadInput) {
     return report.status();
   } else {
-    out.notes.push_back(report.status().message());
+    out.notes.push_back(report.status().text());
   }
   Configuration left, right;
   MSP_RETURN_IF_ERROR(ReadAllConfigs(a, &left));

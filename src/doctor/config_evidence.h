@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/language.h"
+#include "base/message.h"
 #include "doctor/files/run_files.h"
 #include "doctor/stage.h"
 
@@ -29,7 +30,7 @@ struct ConfigEvidence {
   size_t asked = 0, passed = 0;
   bool half = false;  // one side computes in bf16 or fp16
   bool known_precision = false;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 /// Of one run where `b` is null.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -97,7 +99,7 @@ void AddBand(const TrainingLog& left, const std::vector<RunFiles>& again, CurveE
   if (golden.size() < 2) return;
   auto band = MakeBand(golden);
   if (!band.ok()) {
-    out->notes.push_back(band.status().message());
+    out->notes.push_back(band.status().text());
     return;
   }
   out->band = *std::move(band);
@@ -124,7 +126,7 @@ CurveEvidence CompareLogs(const TrainingLog& left, const TrainingLog& right, boo
   out.not_finite_a = bad_a >= 0;
   out.not_finite_b = bad_b >= 0;
   out.not_finite_step = bad_b >= 0 ? bad_b : bad_a;
-  if (!out.seen) out.notes.push_back("the logs have no step in common");
+  if (!out.seen) out.notes.push_back(Msg("the logs have no step in common"));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "curves/band.h"
 #include "doctor/files/run_files.h"
 #include "doctor/stage.h"
@@ -37,7 +38,7 @@ struct CurveEvidence {
   int not_finite_step = -1;
   std::optional<GoldenBand> band;  // of the losses, from further runs of the reference
   std::optional<CurvePoint> out_of_band;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 /// `again`: further runs of A. `half`: the runs compute in half precision, or nobody knows.

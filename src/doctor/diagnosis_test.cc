@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
 
@@ -113,15 +114,16 @@ TEST(Diagnosis, AnOpThatIsNamedStaysTheCauseWhereNoTermExplainsTheUpdate) {
 
 TEST(Diagnosis, WhatAGraftCannotSayIsSaidInBothLanguages) {
   DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kUnknown);
-  for (const char* why :
-       {"no module of B got an input of A", "ops of the modules cannot be held against each other",
-        "an input of layers.1 could not be loaded and differs",
-        "small differences add up in layers.1, and no op of it stands out", "A has no recorded step 7"}) {
+  for (const Message& why :
+       {Msg("no module of B got an input of A"), Msg("ops of the modules cannot be held against each other"),
+        Msg("an input of {} could not be loaded and differs", "layers.1"),
+        Msg("small differences add up in {}, and no op of it stands out", "layers.1"),
+        Msg("A has no recorded step {}", 7)}) {
     evidence.graft.why = why;
     const BothWords said = Diagnose(evidence).results[static_cast<size_t>(StageId::kStep1Loss)].evidence.back();
-    EXPECT_EQ(said.en, std::string("graft: step 1 says nothing: ") + why);
+    EXPECT_EQ(said.en, std::string("graft: step 1 says nothing: ") + why.English());
     EXPECT_TRUE(StartsWith(said.zh, "移植输入：第 1 步无法判断："));
-    EXPECT_EQ(said.zh.find(std::string(why).substr(0, 5)), std::string::npos) << said.zh;
+    EXPECT_EQ(said.zh.find(why.English().substr(0, 5)), std::string::npos) << said.zh;
   }
 }
 

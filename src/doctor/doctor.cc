@@ -1,6 +1,7 @@
 #include "doctor/doctor.h"
 
 #include "base/file.h"
+#include "base/message.h"
 #include "doctor/next_run.h"
 
 namespace msprobe {
@@ -18,7 +19,8 @@ Status WriteReport(const std::string& path, const std::string& text, std::vector
 Status AskForGraft(const std::string& module, DoctorReport* report) {
   const DoctorEvidence& evidence = report->evidence;
   const auto first = FirstCommonStep(evidence.a, evidence.b);
-  if (!first) return BadInput("--graft needs a step that both runs recorded: record one with task tensor, level mix");
+  if (!first)
+    return BadInput(Msg("--graft needs a step that both runs recorded: record one with task tensor, level mix"));
   const bool later = evidence.dumps.origin && evidence.dumps.origin->step > *first;
   const int step = later ? evidence.dumps.origin->step : *first;
   MSP_ASSIGN_OR_RETURN(const PreparedGraft graft, PrepareGraft(evidence.a, evidence.b, step, module, evidence.output));

@@ -1,6 +1,7 @@
 // The diagnosis for a terminal, for programs and as a page.
 #include <fmt/format.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/words/translate.h"
 #include "doctor/doctor.h"
@@ -169,7 +170,7 @@ void WriteGraft(JsonWriter* json, const GraftEvidence& graft) {
     graft.step >= 0 ? json->Int(graft.step + 1) : json->Null();
     json->Member("modules", graft.modules);
     json->Member("module", graft.module);
-    WriteWords(json, "why", {graft.why, InLanguage(graft.why, Language::kChinese)});
+    WriteWords(json, "why", Both(graft.why));
   });
 }
 
@@ -263,9 +264,10 @@ std::string DoctorText(const DoctorReport& report, Language language) {
     for (const std::string& command : d.next->commands) out += "  " + command + "\n";
   }
   for (const RunFiles* run : {&report.evidence.a, &report.evidence.b}) {
-    for (const std::string& note : run->notes) out += (zh ? "注意：" : "note: ") + OneLine(note) + "\n";
+    for (const Message& note : run->notes)
+      out += (zh ? "注意：" : "note: ") + OneLine(InLanguage(note, language)) + "\n";
   }
-  for (const std::string& file : report.files) out += "  result: " + OneLine(file) + "\n";
+  for (const std::string& file : report.files) out += InLanguage(Msg("  result: {}\n", OneLine(file)), language);
   return out;
 }
 

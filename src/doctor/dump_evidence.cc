@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "doctor/graft/graft_calls.h"
 #include "dump/reader.h"
@@ -52,7 +53,7 @@ bool ItemIsWhole(const JsonValue& op, std::string_view item) {
 
 OpPlace FindPlace(const std::string& dump, const std::string& op, const std::string& item) {
   OpPlace out;
-  const auto file = dump.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(dump);
+  const auto file = dump.empty() ? StatusOr<DumpFile>(BadInput(Msg("none"))) : DumpFile::Open(dump);
   if (!file.ok()) return out;
   out.ops = file->ops().size();
   out.first_backward = out.ops;
@@ -116,13 +117,13 @@ std::vector<StepPair> PairSteps(const RunFiles& a, const RunFiles& b) {
 
 bool HoldsTensors(const std::string& step) {
   const std::string file = FirstDumpFile(step);
-  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(file);
+  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput(Msg("none"))) : DumpFile::Open(file);
   return dump.ok() && dump->task() == "tensor";
 }
 
 std::string FrameworkOf(const std::string& step) {
   const std::string file = FirstDumpFile(step);
-  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput("none")) : DumpFile::Open(file);
+  const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput(Msg("none"))) : DumpFile::Open(file);
   return dump.ok() ? std::string(dump->framework()) : std::string();
 }
 
@@ -197,7 +198,7 @@ class DumpComparison {
     if (!compared_) {
       out_.whole = false;
       if (report.status().code() != Code::kBadInput) return report.status();
-      out_.notes.push_back(report.status().message());
+      out_.notes.push_back(report.status().text());
       return OkStatus();
     }
     out_.seen = true;

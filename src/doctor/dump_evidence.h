@@ -32,7 +32,7 @@ struct DumpEvidence {
   int unknown_step = -1;
   Story story;       // of the step that differs, else of the last
   std::string html;  // report of that comparison
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   std::vector<RecordingGap> gaps;  // recordings of A and B that are not whole
   uint64_t unread = 0;             // rows whose tensors could not be read
   bool whole = true;               // all that both recorded could be seen

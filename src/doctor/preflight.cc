@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "checks/effective.h"
 #include "config/read_configuration.h"
@@ -87,7 +88,7 @@ class Preflight {
     for (const auto& [file, path] : files) {
       auto tensors = ReadStepTensors(path);
       if (!tensors.ok()) {
-        Add("data.readable", PreflightVerdict::kWarn, {tensors.status().message(), tensors.status().message()});
+        Add("data.readable", PreflightVerdict::kWarn, Both(tensors.status().text()));
         continue;
       }
       for (auto& [own, tensor] : *tensors) {
@@ -252,7 +253,7 @@ class Preflight {
       const auto report = FindOverflow(path);
       if (!report.ok()) {
         if (report.status().code() != Code::kBadInput) return report.status();
-        Add("dump.readable", PreflightVerdict::kWarn, {report.status().message(), report.status().message()});
+        Add("dump.readable", PreflightVerdict::kWarn, Both(report.status().text()));
         continue;
       }
       const Story story = StoryOf(*report);
@@ -305,8 +306,9 @@ std::string PreflightText(const PreflightReport& report, Language language) {
   }
   for (const BothWords& what : report.not_seen)
     out += (zh ? "未看到  " : "not seen  ") + OneLine(what.In(language)) + "\n";
-  for (const std::string& note : report.run.notes) out += (zh ? "注意：" : "note: ") + OneLine(note) + "\n";
-  for (const std::string& file : report.files) out += "  result: " + OneLine(file) + "\n";
+  for (const Message& note : report.run.notes)
+    out += (zh ? "注意：" : "note: ") + OneLine(InLanguage(note, language)) + "\n";
+  for (const std::string& file : report.files) out += InLanguage(Msg("  result: {}\n", OneLine(file)), language);
   return out;
 }
 

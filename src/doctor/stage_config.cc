@@ -1,6 +1,6 @@
 // Stage: are both runs configured alike?
 #include "base/text.h"
-#include "base/words/translate.h"
+#include "checks/checklist.h"
 #include "doctor/stage_judges.h"
 
 namespace msprobe {
@@ -9,7 +9,7 @@ namespace {
 /// A value and where it is from.
 BothWords ValueWords(std::string_view side, const std::string& value, const std::string& from) {
   if (value.empty()) return Both("not set in {}", "{} 未设置", side);
-  const BothWords origin{OneLine(from), InLanguage(OneLine(from), Language::kChinese)};
+  const BothWords origin = Both(OriginMessage(OneLine(from)));
   BothWords out = Both("{} in {}", "{1} 为 {0}", OneLine(value), side);
   if (!from.empty()) {
     out.en += " (" + origin.en + ")";

@@ -197,7 +197,7 @@ void AddGraftLines(const DoctorEvidence& evidence, StageId stage, StageResult* o
       return;
     default:
       out->evidence.push_back(
-          {fmt::format("graft: step {} says nothing: {}", graft.step + 1, graft.why),
+          {fmt::format("graft: step {} says nothing: {}", graft.step + 1, graft.why.English()),
            fmt::format("移植输入：第 {} 步无法判断：{}", graft.step + 1, InLanguage(graft.why, Language::kChinese))});
   }
 }

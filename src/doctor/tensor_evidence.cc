@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/words/translate.h"
 #include "doctor/step_tensor.h"
@@ -32,7 +33,7 @@ struct SavedPair {
 };
 
 /// Those of one step; files that cannot be read are noted.
-std::vector<SavedPair> PairSaved(const StepFiles& a, const StepFiles& b, std::vector<std::string>* notes) {
+std::vector<SavedPair> PairSaved(const StepFiles& a, const StepFiles& b, std::vector<Message>* notes) {
   std::vector<SavedPair> out;
   const auto right = ByStem(b);
   for (const auto& [stem, path] : ByStem(a)) {
@@ -40,7 +41,7 @@ std::vector<SavedPair> PairSaved(const StepFiles& a, const StepFiles& b, std::ve
     if (found == right.end()) continue;
     auto x = ReadStepTensors(path), y = ReadStepTensors(found->second);
     if (!x.ok() || !y.ok()) {
-      if (notes->size() < 20) notes->push_back((x.ok() ? y : x).status().message());
+      if (notes->size() < 20) notes->push_back((x.ok() ? y : x).status().text());
       continue;
     }
     for (auto& [name, tensor] : *x) {
@@ -129,7 +130,7 @@ BothWords HowBatchDiffers(const std::string& name, const StepTensor& x, const St
 BothWords WhereElse(const RunFiles& a, const RunFiles& b, int step) {
   const StepFiles& own = a.batches.at(step);
   int looked = 0;
-  std::vector<std::string> unread;
+  std::vector<Message> unread;
   for (const auto& [other, files] : b.batches) {
     if (++looked > 200) break;
     if (other == step) continue;
@@ -147,8 +148,8 @@ double MaxOf(const std::vector<double>& values) {
   return out;
 }
 
-BothWords FoundWords(const std::string& en, const std::string& zh, const std::string& text) {
-  return {en + text, zh + InLanguage(text, Language::kChinese)};
+BothWords FoundWords(const std::string& en, const std::string& zh, const Message& text) {
+  return {en + text.English(), zh + InLanguage(text, Language::kChinese)};
 }
 
 /// A term that only one side has wrong; what both do is how this optimizer is.
@@ -208,7 +209,7 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
     if (right == b.checkpoints.end() && !lone) continue;
     const RunCheckpoint& partner = right == b.checkpoints.end() ? b.checkpoints.front() : *right;
     if (lone && left.step != partner.step && left.step >= 0 && partner.step >= 0) {
-      out.notes.push_back(left.path + " and " + partner.path + " are of different steps and were not compared");
+      out.notes.push_back(Msg("{} and {} are of different steps and were not compared", left.path, partner.path));
       continue;
     }
     MSP_ASSIGN_OR_RETURN(Checkpoint x, OpenCheckpoint(left.path));
@@ -242,7 +243,7 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
 GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool half) {
   GradientEvidence out;
   const double bound = half ? 2e-2 : 1e-4;
-  std::vector<std::string> unread;
+  std::vector<Message> unread;
   for (const auto& [step, files] : a.gradients) {
     const auto found = b.gradients.find(step);
     if (found == b.gradients.end()) continue;
@@ -281,7 +282,7 @@ OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b) 
   request.b = b.optimizer_records.front();
   const auto replay = ReplayOptimizerRecords(request);
   if (!replay.ok()) {
-    out.notes.push_back(replay.status().message());
+    out.notes.push_back(replay.status().text());
     return out;
   }
   out.seen = true;

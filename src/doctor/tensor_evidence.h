@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "doctor/both_words.h"
 #include "doctor/files/run_files.h"
 
@@ -14,7 +15,7 @@ struct BatchEvidence {
   int first = -1;    // step whose batches differ; -1: none
   BothWords how;     // of that step
   std::string file_a, file_b;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 BatchEvidence CompareBatches(const RunFiles& a, const RunFiles& b);
 
@@ -28,7 +29,7 @@ struct WeightEvidence {
     BothWords how;
   };
   std::vector<Pair> pairs;  // by step
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b);
 
@@ -46,7 +47,7 @@ struct OptimizerEvidence {
   bool same_gradients = false;  // beyond rounding
   std::string term;  // that B, and not A, computes otherwise; or the hyperparameter that differs; "" for none
   BothWords how;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b);

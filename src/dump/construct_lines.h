@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/slot_table.h"
 #include "base/status.h"
 
@@ -29,7 +30,7 @@ struct ConstructLines {
   std::vector<ConstructLine> entries;       // duplicates removed, first position and last value as in a Python dict
   SlotTable index;                          // of the entries by name; may be cleared when nobody asks any more
   std::optional<int> megatron_micro_steps;  // value of "megatron_micro_step_number"
-  std::string truncated;                    // as DumpFile::truncated()
+  Message truncated;                        // as DumpFile::truncated()
   std::unique_ptr<MappedFile> file;
   std::deque<std::string> unescaped;  // names that are not in the file as they are meant
 };

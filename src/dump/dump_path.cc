@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/links.h"
 #include "dump/reader.h"
@@ -81,7 +82,7 @@ StatusOr<std::vector<StepDir>> StepsOf(const std::string& dir, const std::vector
 /// "rank" beside "rank0", or "step1" beside "step01", would be one and the same in every result.
 Status CheckTwins(const DumpPath& path) {
   const auto twins = [](const std::string& dir, const std::string& a, const std::string& b) {
-    return BadInput(dir + " holds both " + a + " and " + b + ", which have the same number: move one of them away");
+    return BadInput(Msg("{} holds both {} and {}, which have the same number: move one of them away", dir, a, b));
   };
   for (size_t i = 0; i < path.steps.size(); ++i) {
     const StepDir& step = path.steps[i];
@@ -94,12 +95,12 @@ Status CheckTwins(const DumpPath& path) {
   return OkStatus();
 }
 
-std::string ShownNames(const std::vector<std::string>& names) {
-  if (names.empty()) return "it is empty";
-  std::string out = "it holds ";
+Message ShownNames(const std::vector<std::string>& names) {
+  if (names.empty()) return Msg("it is empty");
+  std::string out;
   for (size_t i = 0; i < names.size() && i < 4; ++i) out += (i ? ", " : "") + names[i];
   if (names.size() > 4) out += ", ... (" + std::to_string(names.size()) + " entries)";
-  return out;
+  return Msg("it holds {}", out);
 }
 
 }  // namespace
@@ -107,11 +108,11 @@ std::string ShownNames(const std::vector<std::string>& names) {
 StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
   DumpPath out;
   out.path = path;
-  if (path.empty()) return BadInput("the path of a dump is empty: give a dump.json or a dump directory");
+  if (path.empty()) return BadInput(Msg("the path of a dump is empty: give a dump.json or a dump directory"));
   if (!PathExists(path)) return Missing(path, "give a dump.json or a dump directory");
   if (IsRegularFile(path)) return out;
   if (!IsDirectory(path))
-    return BadInput(path + " is neither a file nor a directory: give a dump.json or a dump directory");
+    return BadInput(Msg("{} is neither a file nor a directory: give a dump.json or a dump directory", path));
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   if (HoldsDump(path)) {
     const std::string name = NameOf(path);
@@ -131,8 +132,9 @@ StatusOr<DumpPath> ResolveDumpPath(const std::string& path) {
   }
   MSP_ASSIGN_OR_RETURN(out.steps, StepsOf(path, names));
   if (out.steps.empty()) {
-    return BadInput(path + " is not a dump (" + ShownNames(names) +
-                    "): expected dump.json, rank*/proc* directories, or step* directories with ranks in them");
+    return BadInput(Msg(
+        "{} is not a dump ({}): expected dump.json, rank*/proc* directories, or step* directories with ranks in them",
+        path, ShownNames(names)));
   }
   out.kind = PathKind::kDump;
   MSP_RETURN_IF_ERROR(CheckTwins(out));

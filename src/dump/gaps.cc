@@ -1,6 +1,7 @@
 #include "dump/gaps.h"
 
 #include "base/file.h"
+#include "base/message.h"
 #include "dump/reader.h"
 #include "dump/step_summary.h"
 
@@ -50,7 +51,7 @@ void NoteUnopenedGap(DumpSide side, const std::string& directory, std::vector<Re
 
 Status NotWhole() {
   return BadInput(
-      "what was given is not whole: the answer holds for what was seen, 'msprobe verify-dump' lists the rest");
+      Msg("what was given is not whole: the answer holds for what was seen, 'msprobe verify-dump' lists the rest"));
 }
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "dump/flatten.h"
 #include "json/members.h"
 #include "json/parser.h"
@@ -130,13 +131,14 @@ Status DumpIndexer::Run() {
       Truncate();
       break;
     } else {
-      return BadInput(file_.path() + " ends at byte " + std::to_string(text_.size()) +
-                      ", before any op: the run was probably killed at its first write, dump again");
+      return BadInput(
+          Msg("{} ends at byte {}, before any op: the run was probably killed at its first write, dump again",
+              file_.path(), text_.size()));
     }
   }
   if (!has_data_) {
-    return BadInput(file_.path() +
-                    " is JSON but not a dump: it has no object \"data\", give a dump.json or debug.json");
+    return BadInput(
+        Msg("{} is JSON but not a dump: it has no object \"data\", give a dump.json or debug.json", file_.path()));
   }
   return OkStatus();
 }
@@ -185,7 +187,8 @@ Status DumpIndexer::AddOp(const Member& m) {
   }
   OpList& ops = dump_->ops_;
   if (ops.size() >= NamesByHash::kMost) {
-    return BadInput(file_.path() + " holds more than 4 billion ops: no dump does, check where the file comes from");
+    return BadInput(
+        Msg("{} holds more than 4 billion ops: no dump does, check where the file comes from", file_.path()));
   }
   if (!m.escaped) {
     ops.Add(m.key, m.begin, m.end - m.begin);
@@ -197,15 +200,15 @@ Status DumpIndexer::AddOp(const Member& m) {
 }
 
 void DumpIndexer::Truncate() {
-  dump_->truncated_ = file_.path() + " ends at byte " + std::to_string(text_.size()) +
-                      " without its closing braces: the run was probably killed; " +
-                      std::to_string(dump_->ops_.size()) + " complete ops were recovered";
+  dump_->truncated_ =
+      Msg("{} ends at byte {} without its closing braces: the run was probably killed; {} complete ops were recovered",
+          file_.path(), text_.size(), dump_->ops_.size());
 }
 
 StatusOr<DumpFile> DumpFile::Open(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   if (file.text().size() > OpList::kOffsetBits) {
-    return BadInput(path + " is larger than a terabyte: no dump is, check where the file comes from");
+    return BadInput(Msg("{} is larger than a terabyte: no dump is, check where the file comes from", path));
   }
   DumpFile dump(std::move(file));
   MSP_RETURN_IF_ERROR(DumpIndexer(&dump).Run());
@@ -225,7 +228,7 @@ Status DumpFile::ParseOp(size_t index, JsonDoc* doc) const {
   if (ParseJson(text, {}, doc, op.offset).ok()) return OkStatus();
   // Only an error needs the name, and it is rare.
   const Status status = ParseJson(text, "op " + Shown(op.name), doc, op.offset);
-  return BadInput(path() + ": " + status.message());
+  return BadInput(Msg("{}: {}", path(), status.text()));
 }
 
 StatusOr<Checksums> DumpFile::FindChecksums() const {

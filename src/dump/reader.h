@@ -15,6 +15,7 @@
 
 #include "base/big_array.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "dump/name_list.h"
 #include "dump/wholeness.h"
 #include "json/value.h"
@@ -101,7 +102,7 @@ class DumpFile {
   /// Index of an op by name. Names are unique; of duplicates the last one counts, as for Python's json.
   std::optional<size_t> FindOp(std::string_view name) const;
   /// A sentence for the user when the end of the file is missing: byte and number of ops recovered; else empty.
-  const std::string& truncated() const { return truncated_; }
+  const Message& truncated() const { return truncated_; }
   /// Whether it holds all that its run did.
   const Wholeness& wholeness() const { return wholeness_; }
   /// Parses one op into `doc` (reused between calls by the same thread).
@@ -118,7 +119,8 @@ class DumpFile {
   explicit DumpFile(MappedFile file);
   MappedFile file_;
   std::shared_ptr<SharedParents> parents_;
-  std::string task_, level_, framework_, dump_data_dir_, truncated_;
+  std::string task_, level_, framework_, dump_data_dir_;
+  Message truncated_;
   Wholeness wholeness_;
   friend class DumpIndexer;
   OpList ops_;
@@ -133,7 +135,7 @@ class StackFile {
   const std::vector<std::string>& Frames(uint32_t id) const { return stacks_[id]; }
   size_t size() const { return stacks_.size(); }
   /// As DumpFile::truncated().
-  const std::string& truncated() const { return truncated_; }
+  const Message& truncated() const { return truncated_; }
 
  private:
   friend class StackReader;
@@ -141,7 +143,7 @@ class StackFile {
   std::vector<std::vector<std::string>> stacks_;
   NamesByHash ops_;
   BigArray<uint32_t> ids_;  // of their stacks
-  std::string truncated_;
+  Message truncated_;
 };
 
 struct ConstructEntry {
@@ -155,7 +157,7 @@ struct ConstructFile {
   static StatusOr<ConstructFile> Open(const std::string& path);
   std::vector<ConstructEntry> entries;      // duplicates removed, first position and last value as in a Python dict
   std::optional<int> megatron_micro_steps;  // value of "megatron_micro_step_number"
-  std::string truncated;                    // as DumpFile::truncated()
+  Message truncated;                        // as DumpFile::truncated()
 };
 
 /// construct.json as a table to look up parents in: views into the file, which stays mapped. A fraction of the time and
@@ -174,7 +176,7 @@ class ParentIndex {
   size_t size() const { return names_.size(); }
   std::string_view NameAt(size_t i) const { return names_[i]; }
   /// As DumpFile::truncated().
-  const std::string& truncated() const { return truncated_; }
+  const Message& truncated() const { return truncated_; }
 
  private:
   Status Add(std::string_view name, std::string_view parent);
@@ -182,7 +184,7 @@ class ParentIndex {
   NamesByHash names_;
   NameList parents_;              // one behind the other often have the same
   BigArray<uint32_t> parent_of_;  // positions in parents_
-  std::string truncated_;
+  Message truncated_;
 };
 
 /// One step's rank directories, as dumps lay them out.

@@ -45,7 +45,7 @@ TEST(DumpFile, ReadsHeaderAndOps) {
   EXPECT_EQ(dump->level(), "mix");
   EXPECT_EQ(dump->framework(), "pytorch");
   EXPECT_EQ(dump->dump_data_dir(), "");
-  EXPECT_EQ(dump->truncated(), "");
+  EXPECT_EQ(dump->truncated().English(), "");
   ASSERT_EQ(dump->ops().size(), 3u);
   EXPECT_EQ(dump->ops()[1].name, "Module.a\xC3\xA9.Linear.forward.0");
   EXPECT_EQ(dump->FindOp("Tensor.add.0.backward"), 2u);
@@ -134,8 +134,8 @@ TEST(DumpFile, EveryTruncationRecoversTheCompleteOps) {
     size_t complete = 0;
     for (size_t end : ends) complete += cut >= end;
     EXPECT_EQ(dump->ops().size(), complete) << cut;
-    EXPECT_TRUE(Contains(dump->truncated(), "byte " + std::to_string(cut))) << dump->truncated();
-    EXPECT_TRUE(Contains(dump->truncated(), std::to_string(complete) + " complete ops")) << dump->truncated();
+    EXPECT_TRUE(Contains(dump->truncated(), "byte " + std::to_string(cut))) << dump->truncated().English();
+    EXPECT_TRUE(Contains(dump->truncated(), std::to_string(complete) + " complete ops")) << dump->truncated().English();
   }
 }
 

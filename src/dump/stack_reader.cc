@@ -3,6 +3,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/construct_lines.h"
 #include "dump/reader.h"
@@ -14,8 +15,8 @@ namespace msprobe {
 namespace {
 
 Status WrongEntry(const MappedFile& file, std::string_view key, size_t at, std::string_view expected) {
-  return BadInput(file.path() + " has an entry " + Shown(key) + " at byte " + std::to_string(at) + " that is not " +
-                  std::string(expected) + ": check that the file belongs to the dump");
+  return BadInput(Msg("{} has an entry {} at byte {} that is not {}: check that the file belongs to the dump",
+                      file.path(), Shown(key), at, KnownText(expected)));
 }
 
 bool AllStrings(const JsonValue& v) {
@@ -115,7 +116,7 @@ class StackReader {
 
   Status Set(std::string_view op, uint32_t id) {
     if (out_.ids_.size() >= NamesByHash::kMost) {
-      return BadInput(file_.path() + " names more than 4 billion ops: check where the file comes from");
+      return BadInput(Msg("{} names more than 4 billion ops: check where the file comes from", file_.path()));
     }
     out_.ops_.Add(op);
     out_.ids_.push_back(id);
@@ -174,7 +175,7 @@ Status ReadParent(const MappedFile& file, std::string_view key, std::string_view
 
 Status ParentIndex::Add(std::string_view name, std::string_view parent) {
   if (names_.size() >= NamesByHash::kMost || parents_.size() >= NamesByHash::kMost) {
-    return BadInput(file_->path() + " holds more than 4 billion nodes: check where it comes from");
+    return BadInput(Msg("{} holds more than 4 billion nodes: check where it comes from", file_->path()));
   }
   const bool same = parents_.size() > 0 && parents_[parents_.size() - 1] == parent;
   if (!same) parents_.Add(parent);
@@ -240,7 +241,7 @@ StatusOr<ConstructLines> ConstructLines::Open(const std::string& path) {
     }
     const size_t next = construct.entries.size();
     if (next >= SlotTable::kNone) {
-      return BadInput(file.path() + " holds more than 4 billion nodes: check where it comes from");
+      return BadInput(Msg("{} holds more than 4 billion nodes: check where it comes from", file.path()));
     }
     const uint32_t known = construct.index.Enter(HashName(key), static_cast<uint32_t>(next),
                                                  [&](uint32_t i) { return construct.entries[i].name == key; });

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/message.h"
 #include "base/process_gone.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -104,7 +105,7 @@ StatusOr<StepSummary> StepSummary::Read(const std::string& path) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text().substr(0, 2 * kMostBytes), path, &doc));
   if (!doc.IsObject() || TextOf(doc, "state").empty()) {
-    return BadInput(path + " is not a summary of a step (it has no \"state\"): remove it");
+    return BadInput(Msg("{} is not a summary of a step (it has no \"state\"): remove it", path));
   }
   StepSummary s;
   s.state = TextOf(doc, "state");
@@ -153,7 +154,7 @@ StatusOr<std::unique_ptr<SummaryFile>> SummaryFile::Create(const std::string& pa
   TempPath temp(path);
   file->fd_ = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file->fd_ < 0) {
-    return BadInput(path + " cannot be written (" + std::strerror(errno) + "): choose another dump_path");
+    return BadInput(Msg("{} cannot be written ({}): choose another dump_path", path, KnownText(std::strerror(errno))));
   }
   MSP_RETURN_IF_ERROR(file->Update(summary));
   MSP_RETURN_IF_ERROR(temp.Commit());
@@ -175,8 +176,8 @@ Status SummaryFile::Update(const StepSummary& summary) {
     n = pwrite(fd_, text.data(), text.size(), 0);
   } while (n < 0 && errno == EINTR);
   if (n == static_cast<ssize_t>(text.size())) return OkStatus();
-  return InternalError(path_ + " could not be written (" + (n < 0 ? std::strerror(errno) : "no space left") +
-                       "): free some space or choose another dump_path");
+  return InternalError(Msg("{} could not be written ({}): free some space or choose another dump_path", path_,
+                           KnownText(n < 0 ? std::strerror(errno) : "no space left")));
 }
 
 }  // namespace msprobe

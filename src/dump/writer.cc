@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/file_limit.h"
+#include "base/message.h"
 
 namespace msprobe {
 namespace {
@@ -30,7 +31,7 @@ StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::st
   TempPath temp(path);
   file->fd_ = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file->fd_ < 0) {
-    return BadInput(path + " cannot be written (" + std::strerror(errno) + "): choose another dump_path");
+    return BadInput(Msg("{} cannot be written ({}): choose another dump_path", path, KnownText(std::strerror(errno))));
   }
   // An object without entries closes on the line of its opening brace.
   if (const size_t brace = file->tail_.find_first_not_of(" \n"); brace != std::string::npos) {
@@ -60,7 +61,7 @@ Status GrowingJsonFile::Append(std::string_view entries, uint64_t count) {
 
 Status GrowingJsonFile::Flush() {
   if (pending_.empty()) return OkStatus();
-  if (fd_ < 0) return InternalError(path_ + " is closed: open a new file for more entries");
+  if (fd_ < 0) return InternalError(Msg("{} is closed: open a new file for more entries", path_));
   const size_t size = pending_.size();
   pending_.append(tail_);
   const Status status = WriteAt(pending_, offset_);
@@ -68,7 +69,7 @@ Status GrowingJsonFile::Flush() {
   if (struct stat st{}; fstat(fd_, &st) == 0 && st.st_nlink == 0) {
     pending_.clear();
     entries_ = pending_entries_ = 0;
-    return InternalError(path_ + " was deleted while it was written: what this step recorded is lost");
+    return InternalError(Msg("{} was deleted while it was written: what this step recorded is lost", path_));
   }
   if (status.ok()) {
     offset_ += size;
@@ -81,7 +82,7 @@ Status GrowingJsonFile::Flush() {
   if (size <= kMostKept) return status;
   pending_.clear();
   pending_entries_ = 0;
-  return InternalError(status.message() + "; " + std::to_string(size) + " bytes of entries were dropped");
+  return InternalError(Msg("{}; {} bytes of entries were dropped", status.text(), size));
 }
 
 // The new entries overwrote the closing braces before the disk refused the rest. The blocks at their place are
@@ -97,7 +98,7 @@ Status GrowingJsonFile::Close() {
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 && status.ok()) {
-    return InternalError(path_ + " could not be written (" + std::strerror(errno) + "): free some space");
+    return InternalError(Msg("{} could not be written ({}): free some space", path_, KnownText(std::strerror(errno))));
   }
   return status;
 }
@@ -108,8 +109,8 @@ Status GrowingJsonFile::WriteAt(std::string_view text, uint64_t offset) {
     const ssize_t n = pwrite(fd_, text.data(), text.size(), static_cast<off_t>(offset));
     if (n < 0) {
       if (errno == EINTR) continue;
-      return InternalError(path_ + " could not be written (" + std::strerror(errno) +
-                           "): free some space or choose another dump_path");
+      return InternalError(Msg("{} could not be written ({}): free some space or choose another dump_path", path_,
+                               KnownText(std::strerror(errno))));
     }
     text.remove_prefix(static_cast<size_t>(n));
     offset += static_cast<uint64_t>(n);

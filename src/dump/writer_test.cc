@@ -181,7 +181,7 @@ TEST(GrowingJsonFile, CompleteAfterEachFlush) {
     ASSERT_TRUE((*file)->Flush().ok());
     const auto dump = DumpFile::Open(path);
     ASSERT_TRUE(dump.ok()) << dump.status().message();
-    EXPECT_EQ(dump->truncated(), "");
+    EXPECT_EQ(dump->truncated().English(), "");
     EXPECT_EQ(dump->ops().size(), static_cast<size_t>(i) + 1);
   }
   ASSERT_TRUE((*file)->Close().ok());

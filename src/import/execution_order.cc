@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -132,15 +133,15 @@ StatusOr<ExecutionOrder> ExecutionOrder::Parse(std::string_view text, const std:
   MSP_RETURN_IF_ERROR(EachLine(text, [&](std::string_view line) -> Status {
     if (!std::exchange(titled, true)) {
       if (line == kOrderTitle) return OkStatus();
-      return BadInput(path + " is no execution order of MindSpore: its first line is not " + std::string(kOrderTitle));
+      return BadInput(Msg("{} is no execution order of MindSpore: its first line is not {}", path, kOrderTitle));
     }
-    if (out.scopes_.size() == kMostKernels) return BadInput(path + " lists more kernels than any graph");
+    if (out.scopes_.size() == kMostKernels) return BadInput(Msg("{} lists more kernels than any graph", path));
     out.places_.try_emplace(KernelFileName(line), out.scopes_.size());
     out.scopes_.emplace_back(line);
     return OkStatus();
   }));
   if (titled) return out;
-  return BadInput(path + " is empty: the run ended before it wrote the execution order");
+  return BadInput(Msg("{} is empty: the run ended before it wrote the execution order", path));
 }
 
 StatusOr<ExecutionOrder> ExecutionOrder::Open(const std::string& path) {
@@ -159,9 +160,9 @@ StatusOr<std::vector<uint64_t>> ParseIterations(std::string_view text, const std
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
     if (error != std::errc() || end != line.data() + line.size()) {
-      return BadInput(path + " is no list of iterations: a line of it is no number");
+      return BadInput(Msg("{} is no list of iterations: a line of it is no number", path));
     }
-    if (out.size() == kMostKernels) return BadInput(path + " lists more iterations than any run");
+    if (out.size() == kMostKernels) return BadInput(Msg("{} lists more iterations than any run", path));
     out.push_back(number);
     return OkStatus();
   }));
@@ -169,7 +170,7 @@ StatusOr<std::vector<uint64_t>> ParseIterations(std::string_view text, const std
 }
 
 ExecutionOrders ReadExecutionOrders(const std::vector<const KernelDirectory*>& directories,
-                                    std::vector<std::string>* warnings) {
+                                    std::vector<Message>* warnings) {
   ExecutionOrders out;
   for (const KernelDirectory* d : directories) {
     const std::string_view graph = DirName(d->path), rank = DirName(DirName(graph));
@@ -178,7 +179,7 @@ ExecutionOrders ReadExecutionOrders(const std::vector<const KernelDirectory*>& d
     if (d->graph.empty() || out.contains(d->graph) || !IsRegularFile(path)) continue;
     StatusOr<ExecutionOrder> order = ExecutionOrder::Open(path);
     if (!order.ok()) {
-      warnings->push_back("no execution order: " + order.status().message());
+      warnings->push_back(Msg("no execution order: {}", order.status().text()));
       continue;
     }
     if (const std::string list = folder + "ms_global_execution_order_graph" + end; IsRegularFile(list)) {
@@ -187,7 +188,7 @@ ExecutionOrders ReadExecutionOrders(const std::vector<const KernelDirectory*>& d
       if (read.ok()) {
         order->iterations = std::move(*read);
       } else {
-        warnings->push_back(read.status().message());
+        warnings->push_back(read.status().text());
       }
     }
     out.emplace(d->graph, std::move(*order));

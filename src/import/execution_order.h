@@ -40,7 +40,7 @@ StatusOr<std::vector<uint64_t>> ParseIterations(std::string_view text, const std
 /// Of each graph that has one, by "{net}/{graph id}". A file that cannot be read is a warning.
 using ExecutionOrders = std::map<std::string, ExecutionOrder>;
 ExecutionOrders ReadExecutionOrders(const std::vector<const KernelDirectory*>& directories,
-                                    std::vector<std::string>* warnings);
+                                    std::vector<Message>* warnings);
 
 /// Whether a name is a kernel's ("..MatMul-op3") and not that of an input or a constant of a graph.
 bool IsKernelName(std::string_view name);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "import/execution_order.h"
 
@@ -51,7 +52,7 @@ StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
     if (BeginsNode(line) || StartsWith(line, "}") || StartsWith(line, "Return(") || StartsWith(line, "return")) {
       node = nullptr;
     } else if (StartsWith(line, kScope) && EndsWith(line, ")")) {
-      if (out.nodes_.size() == kMostNodes) return BadInput(path + " has more nodes than any graph");
+      if (out.nodes_.size() == kMostNodes) return BadInput(Msg("{} has more nodes than any graph", path));
       const std::string_view scope = line.substr(kScope.size(), line.size() - kScope.size() - 1);
       const auto [it, fresh] = out.nodes_.try_emplace(KernelFileName(scope));
       node = fresh ? &it->second : nullptr;  // the first of two nodes with one name
@@ -61,8 +62,10 @@ StatusOr<IrFile> IrFile::Parse(std::string_view text, const std::string& path) {
     }
   }
   if (!out.nodes_.empty()) return out;
-  return BadInput(path + " is no graph of MindSpore: it names no node with its scope; give a file " +
-                  "ms_output_trace_code_graph_N.ir of rank_N/graphs");
+  return BadInput(
+      Msg("{} is no graph of MindSpore: it names no node with its scope; give a file ms_output_trace_code_graph_N.ir "
+          "of rank_N/graphs",
+          path));
 }
 
 const IrNode* IrFile::Find(std::string_view kernel) const {
@@ -71,7 +74,7 @@ const IrNode* IrFile::Find(std::string_view kernel) const {
 }
 
 std::map<std::string, IrFile> ReadGraphCode(const std::vector<const KernelDirectory*>& directories,
-                                            std::vector<std::string>* warnings) {
+                                            std::vector<Message>* warnings) {
   std::map<std::string, IrFile> out;
   for (const KernelDirectory* d : directories) {
     const std::string_view graph = DirName(d->path), rank = DirName(DirName(graph));
@@ -81,7 +84,7 @@ std::map<std::string, IrFile> ReadGraphCode(const std::vector<const KernelDirect
     if (file.ok()) {
       out.emplace(d->graph, std::move(*file));
     } else {
-      warnings->push_back("no lines of source: " + file.status().message());
+      warnings->push_back(Msg("no lines of source: {}", file.status().text()));
     }
   }
   return out;

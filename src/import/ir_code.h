@@ -40,7 +40,7 @@ class IrFile {
 /// rank_{N}/graphs/ms_output_trace_code_graph_{graph}.ir of rank_{N}/{net}/{graph}/{step}, by "{net}/{graph}". A file
 /// that cannot be read is a warning.
 std::map<std::string, IrFile> ReadGraphCode(const std::vector<const KernelDirectory*>& directories,
-                                            std::vector<std::string>* warnings);
+                                            std::vector<Message>* warnings);
 
 /// The lines as one text, each without the "/" at its end.
 std::string CodeStack(const IrNode& node);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "sheet/sheet_reader.h"
 #include "tensor/files/adump_reader.h"
@@ -71,7 +72,7 @@ bool HoldsKernels(const fs::path& directory) {
   return false;
 }
 
-Status TooMany(const std::string& path) { return BadInput(path + " lists more kernels than any dump"); }
+Status TooMany(const std::string& path) { return BadInput(Msg("{} lists more kernels than any dump", path)); }
 
 /// The tensors of a file of Ascend, by its header.
 Status AddAdump(const std::string& path, std::string_view name, const std::string& graph, KernelList* out) {
@@ -201,7 +202,7 @@ Status ReadStatistics(const KernelDirectory& directory, KernelList* out) {
 Status ReadLongNames(std::string_view text, const std::string& path, std::map<std::string, std::string>* out) {
   return ReadCsvText(text, path, [&](const std::vector<SheetCell>& row, bool) -> Status {
     if (row.size() < 2) return OkStatus();
-    if (out->size() == kMostTensors) return BadInput(path + " lists more files than any dump");
+    if (out->size() == kMostTensors) return BadInput(Msg("{} lists more files than any dump", path));
     (*out)[row[0].text] = row[1].text;
     return OkStatus();
   });
@@ -227,7 +228,7 @@ Status ReadKernelLines(std::string_view text, const std::string& path, const std
     return OkStatus();
   }));
   if (columns) return OkStatus();
-  return BadInput(path + " is empty: the run ended before it wrote its kernels");
+  return BadInput(Msg("{} is empty: the run ended before it wrote its kernels", path));
 }
 
 std::string_view KernelOf(const KernelTensor& tensor) {
@@ -278,16 +279,17 @@ StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root) {
   std::error_code error;
   const fs::path top = fs::canonical(root, error);
   if (error || !fs::is_directory(top, error)) {
-    return BadInput(root + " is not a directory: --rank and --step are for kernel dumps, which are directories");
+    return BadInput(Msg("{} is not a directory: --rank and --step are for kernel dumps, which are directories", root));
   }
   std::vector<KernelDirectory> out;
   fs::recursive_directory_iterator it(top, error), end;
   for (size_t entries = 0; !error && it != end; it.increment(error)) {
-    if (++entries > kMostEntries) return BadInput(root + " holds more files than any dump: give a directory below it");
+    if (++entries > kMostEntries)
+      return BadInput(Msg("{} holds more files than any dump: give a directory below it", root));
     std::error_code ignored;
     if (!it->is_directory(ignored) || it->is_symlink(ignored)) continue;
     if (it.depth() > kMostDepth)
-      return BadInput(it->path().string() + " is nested deeper than the directories of any dump");
+      return BadInput(Msg("{} is nested deeper than the directories of any dump", it->path().string()));
     KernelDirectory found;
     std::vector<std::string> parts;
     for (const fs::path& part : it->path()) parts.push_back(part.string());
@@ -295,7 +297,7 @@ StatusOr<std::vector<KernelDirectory>> FindKernels(const std::string& root) {
     found.path = it->path().string();
     out.push_back(std::move(found));
   }
-  if (error) return BadInput(root + " cannot be read: " + error.message());
+  if (error) return BadInput(Msg("{} cannot be read: {}", root, KnownText(error.message())));
   std::sort(out.begin(), out.end(), [](const KernelDirectory& a, const KernelDirectory& b) { return a.path < b.path; });
   return out;
 }
@@ -307,8 +309,12 @@ Status ReadKernels(const KernelDirectory& directory, KernelList* out) {
       std::any_of(names.begin(), names.end(), [](const auto& n) { return EndsWith(n, kFileEnd) || IsAdumpName(n); });
   const KernelKind kind = files ? KernelKind::kFiles : KernelKind::kStatistics;
   if (out->kind != KernelKind::kNone && out->kind != kind) {
-    return BadInput(directory.path + " holds " + (files ? "tensors" : "statistics") +
-                    " and the graphs before it do not: dump all graphs of a run in the same way");
+    return BadInput(
+        files ? Msg("{} holds tensors and the graphs before it do not: dump all graphs of a run in the same way",
+                    directory.path)
+              : Msg("{} holds statistics and the graphs before it do not: dump all graphs of a run in the "
+                    "same way",
+                    directory.path));
   }
   out->kind = kind;
   return files ? ReadFiles(directory, names, out) : ReadStatistics(directory, out);

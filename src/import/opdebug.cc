@@ -7,6 +7,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 
@@ -87,13 +88,13 @@ StatusOr<std::string> NewForm(std::string_view bytes, const std::string& path) {
   const auto version = Word<uint32_t>(bytes, kVersion), type = Word<uint32_t>(bytes, kType);
   const auto length = Word<uint32_t>(bytes, kLength);
   if (type >= kAccelerators.size()) {
-    return BadInput(fmt::format("{} is of unit {}, which is not known", OneLine(path), type));
+    return BadInput(Msg("{} is of unit {}, which is not known", OneLine(path), type));
   }
   const Accelerator& unit = kAccelerators[type];
   const size_t status_words = unit.core && version >= 1 ? 4 : 1;
   const size_t needed = (unit.fields.size() + status_words) * sizeof(uint64_t);
   if (length < needed || needed > bytes.size() - kHeader) {
-    return BadInput(fmt::format("{} ends before its record does: it is cut off", OneLine(path)));
+    return BadInput(Msg("{} ends before its record does: it is cut off", OneLine(path)));
   }
   JsonWriter json(kIndented);
   json.BeginObject();
@@ -132,7 +133,7 @@ StatusOr<std::string> OpdebugJson(std::string_view bytes, const std::string& pat
   if (bytes.size() >= kHeader && Word<uint32_t>(bytes, 0) == kMagic) return NewForm(bytes, path);
   if (bytes.size() == kOldSize) return OldForm(bytes);
   return BadInput(
-      fmt::format("{} is no record of an overflow: it has {} bytes and no magic number", OneLine(path), bytes.size()));
+      Msg("{} is no record of an overflow: it has {} bytes and no magic number", OneLine(path), bytes.size()));
 }
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/values/tensor_pairs.h"
@@ -64,7 +65,7 @@ bool FileOf(const std::string& path, std::string* out) {
 StatusOr<AtbDump> ReadDump(const std::string& directory) {
   const std::string path = JoinPath(directory, "statistic.csv");
   if (!IsDirectory(directory) || !IsRegularFile(path)) {
-    return BadInput(directory + " is not a dump of ATB: -m atb takes two directories that hold statistic.csv");
+    return BadInput(Msg("{} is not a dump of ATB: -m atb takes two directories that hold statistic.csv", directory));
   }
   AtbDump out;
   bool any = false;
@@ -78,7 +79,7 @@ StatusOr<AtbDump> ReadDump(const std::string& directory) {
       ++out.passed_over;
       return OkStatus();
     }
-    if (out.list.size() == kMostTensors) return BadInput(path + " lists more tensors than any dump");
+    if (out.list.size() == kMostTensors) return BadInput(Msg("{} lists more tensors than any dump", path));
     tensor.device = row[kDevice].text;
     tensor.execution = row[kExecution].text;
     tensor.dtype = row[kType].text;
@@ -88,7 +89,7 @@ StatusOr<AtbDump> ReadDump(const std::string& directory) {
     return OkStatus();
   };
   MSP_RETURN_IF_ERROR(ReadCsv(path, take));
-  if (out.list.empty()) return BadInput(path + " lists no tensors: is it the statistic.csv of an ATB dump?");
+  if (out.list.empty()) return BadInput(Msg("{} lists no tensors: is it the statistic.csv of an ATB dump?", path));
   return out;
 }
 
@@ -252,8 +253,8 @@ struct Block {
 
 void NotePassedOver(const std::string& directory, const AtbDump& dump, AtbReport* report) {
   if (dump.passed_over == 0) return;
-  report->warnings.push_back(std::to_string(dump.passed_over) + " rows of " + JoinPath(directory, "statistic.csv") +
-                             " are not a tensor's and were passed over");
+  report->warnings.push_back(Msg("{} rows of {} are not a tensor's and were passed over", dump.passed_over,
+                                 JoinPath(directory, "statistic.csv")));
 }
 
 }  // namespace
@@ -262,8 +263,8 @@ StatusOr<AtbReport> CompareAtb(const std::string& target, const std::string& gol
   MSP_ASSIGN_OR_RETURN(const AtbDump target_dump, ReadDump(target));
   MSP_ASSIGN_OR_RETURN(const AtbDump golden_dump, ReadDump(golden));
   if (target_dump.tensors != golden_dump.tensors) {
-    return BadInput((target_dump.tensors ? target : golden) + " holds tensors and " +
-                    (target_dump.tensors ? golden : target) + " only statistics: dump both runs in the same way");
+    return BadInput(Msg("{} holds tensors and {} only statistics: dump both runs in the same way",
+                        (target_dump.tensors ? target : golden), (target_dump.tensors ? golden : target)));
   }
   AtbReport report;
   report.tensors = target_dump.tensors;
@@ -274,7 +275,7 @@ StatusOr<AtbReport> CompareAtb(const std::string& target, const std::string& gol
   }
   report.rows = paired.size();
   report.target_only = partner.size() - paired.size();
-  if (paired.empty()) return BadInput("no tensor of " + target + " has one of the same name in " + golden);
+  if (paired.empty()) return BadInput(Msg("no tensor of {} has one of the same name in {}", target, golden));
   NotePassedOver(target, target_dump, &report);
   NotePassedOver(golden, golden_dump, &report);
   MSP_RETURN_IF_ERROR(MakeOutputDir(output));
@@ -308,9 +309,8 @@ StatusOr<AtbReport> CompareAtb(const std::string& target, const std::string& gol
   MSP_RETURN_IF_ERROR(table->Commit());
   report.path = table->paths().front();
   if (report.unread > 0) {
-    report.warnings.push_back(
-        std::to_string(report.unread) +
-        " rows could not be compared because a file could not be read; the first: " + report.first_unread);
+    report.warnings.push_back(Msg("{} rows could not be compared because a file could not be read; the first: {}",
+                                  report.unread, report.first_unread));
   }
   return report;
 }

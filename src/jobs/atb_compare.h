@@ -16,7 +16,7 @@ struct AtbReport {
   uint64_t rows = 0, target_only = 0, golden_only = 0;
   uint64_t unread = 0;       // rows of which a file could not be read
   std::string first_unread;  // why, of the first
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// Writes atb_tensor_compare_result_TIME.xlsx (or atb_stats_...) into `output`. Tensors pair by name, execution and

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "optimizer/weight_values.h"
 #include "weights/open_checkpoint.h"
@@ -88,8 +89,8 @@ class StepOfCheckpoints {
     places_.clear();
     for (size_t i = 0; i < step_->weights.size(); ++i) places_.emplace(step_->weights[i].name, i);
     if (step_->weights.empty()) {
-      return BadInput(fmt::format("{} has no gradient of a weight that {} and {} hold: name gradients as the weights",
-                                  OneLine(paths_.gradients), OneLine(paths_.before), OneLine(paths_.after)));
+      return BadInput(Msg("{} has no gradient of a weight that {} and {} hold: name gradients as the weights",
+                          OneLine(paths_.gradients), OneLine(paths_.before), OneLine(paths_.after)));
     }
     MSP_RETURN_IF_ERROR(TakeStates(before, false));
     return TakeStates(after, true);
@@ -113,9 +114,9 @@ class StepOfCheckpoints {
       return OkStatus();
     }
     return BadInput(
-        fmt::format("{} has numbered states of {} weights, and {} weights have gradients: record the steps with "
-                    "msprobe.pytorch.OptimizerRecord",
-                    OneLine(checkpoint.path), numbers.size(), step_->weights.size()));
+        Msg("{} has numbered states of {} weights, and {} weights have gradients: record the steps with "
+            "msprobe.pytorch.OptimizerRecord",
+            OneLine(checkpoint.path), numbers.size(), step_->weights.size()));
   }
 
   Status TakeStates(const Checkpoint& checkpoint, bool after) {
@@ -136,9 +137,9 @@ class StepOfCheckpoints {
       }
       if (name.weight.empty() && name.key.starts_with("exp_") && values.shape != weight->before.shape) {
         return BadInput(
-            fmt::format("{}: the shape of {} is not that of {}: the groups of the optimizer have another order "
-                        "than the weights, record the steps with msprobe.pytorch.OptimizerRecord",
-                        OneLine(checkpoint.path), OneLine(t.name), OneLine(weight->name)));
+            Msg("{}: the shape of {} is not that of {}: the groups of the optimizer have another order than the "
+                "weights, record the steps with msprobe.pytorch.OptimizerRecord",
+                OneLine(checkpoint.path), OneLine(t.name), OneLine(weight->name)));
       }
       RecordedState& state = weight->states[name.key];
       (after ? state.after : state.before) = std::move(values);
@@ -154,7 +155,8 @@ class StepOfCheckpoints {
 }  // namespace
 
 StatusOr<OptimizerRecord> ReadCheckpointStep(const CheckpointStepPaths& paths, const OptimizerOverrides& overrides) {
-  if (overrides.rule.empty()) return UsageError("checkpoints do not say which optimizer it was: name it with --rule");
+  if (overrides.rule.empty())
+    return UsageError(Msg("checkpoints do not say which optimizer it was: name it with --rule"));
   OptimizerRecord out;
   out.path = paths.after;
   out.steps.emplace_back();

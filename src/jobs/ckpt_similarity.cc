@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "json/writer.h"
 #include "weights/open_checkpoint.h"
 #include "weights/weight_diff.h"
@@ -32,7 +33,7 @@ void WriteParameter(const WeightPair& pair, const WeightDiff& diff, JsonWriter* 
 
 StatusOr<SimilarityReport> WriteCheckpointSimilarity(const std::string& a, const std::string& b,
                                                      const std::string& output) {
-  if (PathExists(output)) return BadInput(output + " exists: choose another file with -o");
+  if (PathExists(output)) return BadInput(Msg("{} exists: choose another file with -o", output));
   MSP_ASSIGN_OR_RETURN(const Checkpoint left, OpenCheckpoint(a));
   MSP_ASSIGN_OR_RETURN(const Checkpoint right, OpenCheckpoint(b));
   std::unordered_map<std::string_view, size_t> in_right;

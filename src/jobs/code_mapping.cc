@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "import/ir_code.h"
 #include "import/kernel_dump.h"
@@ -53,10 +54,11 @@ class StatisticTable {
     });
   }
   Status Fill(const IrFile& ir, const std::string& path, CodeMappingReport* report) {
-    if (rows_.empty()) return BadInput(path + " is empty: the run ended before it wrote its kernels");
+    if (rows_.empty()) return BadInput(Msg("{} is empty: the run ended before it wrote its kernels", path));
     Cells& titles = rows_.front();
     const auto name = std::find(titles.begin(), titles.end(), "Op Name");
-    if (name == titles.end()) return BadInput(path + " has no column \"Op Name\": it is no statistic.csv of MindSpore");
+    if (name == titles.end())
+      return BadInput(Msg("{} has no column \"Op Name\": it is no statistic.csv of MindSpore", path));
     const auto kernel = static_cast<size_t>(name - titles.begin());
     const auto earlier = std::find(titles.begin(), titles.end(), kCode);  // of a mapping before this one
     if (earlier != titles.end()) width_ = static_cast<size_t>(earlier - titles.begin());
@@ -95,7 +97,8 @@ StatusOr<std::vector<KernelTensor>> FilesOf(const std::string& path) {
   MSP_RETURN_IF_ERROR(ReadKernels(directory, &list));
   if (!whole) std::erase_if(list.tensors, [&](const KernelTensor& t) { return BaseName(t.file) != BaseName(path); });
   if (list.kind == KernelKind::kFiles && !list.tensors.empty()) return std::move(list.tensors);
-  return BadInput(path + " holds no files of kernels (.npy): give the directory of one step, or its statistic.csv");
+  return BadInput(
+      Msg("{} holds no files of kernels (.npy): give the directory of one step, or its statistic.csv", path));
 }
 
 }  // namespace

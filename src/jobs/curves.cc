@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/read_curves.h"
 #include "json/writer.h"
@@ -18,8 +19,8 @@ std::string StepsText(const Curve& c) {
   return c.empty() ? "none" : fmt::format("{}..{}", c.steps.front(), c.steps.back());
 }
 
-void NoteRun(const RunCurves& run, std::vector<std::string>* notes) {
-  for (const std::string& note : run.notes) notes->push_back(OneLine(run.path) + ": " + note);
+void NoteRun(const RunCurves& run, std::vector<Message>* notes) {
+  for (const Message& note : run.notes) notes->push_back(Msg("{}: {}", OneLine(run.path), note));
 }
 
 Status CompareKind(CurveKind kind, const CurvesRequest& request, CurvesResult* out) {
@@ -31,13 +32,12 @@ Status CompareKind(CurveKind kind, const CurvesRequest& request, CurvesResult* o
   if (compared.pair.size() == 0) {
     if (kind != CurveKind::kLoss) return OkStatus();
     return BadInput(
-        fmt::format("{} has steps {}, {} has {}: no step in common; give runs of the same steps, or shift B "
-                    "with --shift",
-                    OneLine(request.a), StepsText(a), OneLine(request.b), StepsText(b)));
+        Msg("{} has steps {}, {} has {}: no step in common; give runs of the same steps, or shift B with --shift",
+            OneLine(request.a), StepsText(a), OneLine(request.b), StepsText(b)));
   }
   if (kind == CurveKind::kLoss && (a.size() != compared.pair.size() || b.size() != compared.pair.size())) {
     out->notes.push_back(
-        fmt::format("{} steps in common are compared: A has {}, B {}", compared.pair.size(), a.size(), b.size()));
+        Msg("{} steps in common are compared: A has {}, B {}", compared.pair.size(), a.size(), b.size()));
   }
   compared.difference = CompareCurves(compared.pair);
   std::vector<const Curve*> golden{&a};
@@ -48,8 +48,8 @@ Status CompareKind(CurveKind kind, const CurvesRequest& request, CurvesResult* o
     MSP_ASSIGN_OR_RETURN(compared.band, MakeBand(golden));
     compared.check = CheckBand(*compared.band, compared.pair);
     if (kind == CurveKind::kLoss && compared.check.compared < compared.pair.size()) {
-      out->notes.push_back(fmt::format("the golden band covers {} of {} steps: its runs are shorter",
-                                       compared.check.compared, compared.pair.size()));
+      out->notes.push_back(Msg("the golden band covers {} of {} steps: its runs are shorter", compared.check.compared,
+                               compared.pair.size()));
     }
   }
   out->curves.push_back(std::move(compared));
@@ -123,8 +123,8 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request) {
   }
   for (const CurveKind kind : kCurveKinds) MSP_RETURN_IF_ERROR(CompareKind(kind, request, &out));
   if (!out.Find(CurveKind::kLoss) && !out.Find(CurveKind::kGradNorm)) {
-    return BadInput(fmt::format("{} and {} have no quantity in common: give two files with a loss", OneLine(request.a),
-                                OneLine(request.b)));
+    return BadInput(Msg("{} and {} have no quantity in common: give two files with a loss", OneLine(request.a),
+                        OneLine(request.b)));
   }
   out.judgement = JudgeCurves(out.curves);
   if (request.output.empty()) return out;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "curves/curve.h"
 #include "curves/judge.h"
@@ -24,7 +25,7 @@ struct CurvesResult {
   std::vector<RunCurves> more_a;
   std::vector<ComparedCurve> curves;  // those that both have, the loss first
   CurveJudgement judgement;
-  std::vector<std::string> notes;  // of reading and pairing
+  std::vector<Message> notes;      // of reading and pairing
   std::vector<std::string> files;  // written
 
   bool fine() const { return IsFine(judgement.verdict); }
@@ -36,7 +37,7 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request);
 
 std::string CurvesJson(const CurvesResult& result);
 /// The verdict, the rules with what was found, and with `plots` the curves drawn with characters.
-std::string CurvesText(const CurvesResult& result, bool plots);
+Message CurvesText(const CurvesResult& result, bool plots);
 /// One page that needs nothing else, in both languages and both themes.
 std::string CurvesPage(const CurvesResult& result);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/words/translate.h"
 #include "jobs/curves.h"
@@ -60,9 +61,9 @@ std::string PageText(std::string_view text) {
 }
 
 /// English and, where the words are known, Chinese.
-std::string Both(std::string_view english) {
+std::string Both(const Message& message) {
   return fmt::format("<span class=\"en\" lang=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>",
-                     PageText(english), PageText(InLanguage(english, Language::kChinese)));
+                     PageText(message), PageText(InLanguage(message, Language::kChinese)));
 }
 
 /// A title, which is too short to be looked up.
@@ -185,7 +186,8 @@ std::string RulesTable(const CurveJudgement& judgement) {
                     "</th></tr></thead><tbody>\n";
   for (const CurveRule& rule : judgement.rules) {
     out += fmt::format("<tr><td><code>{}</code><br>{}</td><td class=\"{}\">{}</td><td>{}</td></tr>\n", rule.id,
-                       Both(rule.rule), RuleVerdictName(rule.verdict), RuleVerdictName(rule.verdict), Both(rule.text));
+                       Both(KnownText(rule.rule)), RuleVerdictName(rule.verdict), RuleVerdictName(rule.verdict),
+                       Both(rule.text));
   }
   return out + "</tbody></table>\n";
 }
@@ -206,11 +208,11 @@ std::string FiguresTable(const CurvesResult& result) {
   for (const ComparedCurve& c : result.curves) {
     const CurveDifference& d = c.difference;
     const std::string band =
-        c.band ? fmt::format("{} ({})", Both(BandConstructionText(c.band->construction)), c.band->runs) : "";
+        c.band ? fmt::format("{} ({})", Both(KnownText(BandConstructionText(c.band->construction))), c.band->runs) : "";
     out += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{:.4g}</td><td>{:.4g} ({})</td><td>{:.3g}</td><td>{} / {}</td><td>{:.3g}</td>"
         "<td>{}</td></tr>\n",
-        Both(CurveKindText(c.kind)), d.count, d.mean_abs, d.max_abs, d.max_step, d.mean_relative, d.positive,
+        Both(KnownText(CurveKindText(c.kind))), d.count, d.mean_abs, d.max_abs, d.max_step, d.mean_relative, d.positive,
         d.negative, d.drift, band);
   }
   return out + "</tbody></table>\n";
@@ -229,16 +231,16 @@ std::string CurvesPage(const CurvesResult& result) {
   out += fmt::format(
       "<section><p class=\"verdict {}\">{}</p>\n<p><b class=\"ka\">A</b> {} ({})<br><b "
       "class=\"kb\">B</b> {} ({})</p>\n",
-      result.fine() ? "fine" : "bad", Both(CurveVerdictText(result.judgement.verdict)),
+      result.fine() ? "fine" : "bad", Both(KnownText(CurveVerdictText(result.judgement.verdict))),
       PageText(OneLine(result.a.path)), PageText(result.a.format), PageText(OneLine(result.b.path)),
       PageText(result.b.format));
   for (const RunCurves& run : result.more_a) {
     out += fmt::format("<p class=\"muted\">A {} ({})</p>\n", PageText(OneLine(run.path)), PageText(run.format));
   }
-  for (const std::string& note : result.notes) out += "<p class=\"muted\">" + Both(note) + "</p>\n";
+  for (const Message& note : result.notes) out += "<p class=\"muted\">" + Both(note) + "</p>\n";
   out += RulesTable(result.judgement) + "</section>\n";
   for (const ComparedCurve& c : result.curves) {
-    out += "<section><h2>" + Both(CurveKindText(c.kind)) + "</h2>\n" + ValuesChart(result, c);
+    out += "<section><h2>" + Both(KnownText(CurveKindText(c.kind))) + "</h2>\n" + ValuesChart(result, c);
     if (c.kind != CurveKind::kLearningRate) {
       out +=
           "<p class=\"muted\">" + Title("B - A and the golden band", "B - A 与标杆带") + "</p>\n" + DifferenceChart(c);

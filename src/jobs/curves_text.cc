@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/plot.h"
 #include "jobs/curves.h"
@@ -35,43 +36,44 @@ std::string DifferencePlot(const ComparedCurve& c) {
   return DrawPlot(lines, kWidth, kHeight);
 }
 
-std::string DifferenceLine(const ComparedCurve& c) {
+Message DifferenceLine(const ComparedCurve& c) {
   const CurveDifference& d = c.difference;
-  std::string out = fmt::format(
+  Message out = Msg(
       "{}: {} steps, mean |B - A| {:.4g}, at most {:.4g} at step {}, mean relative {:.3g}, {} above, {} below, drift "
       "{:.3g}\n",
-      CurveKindText(c.kind), d.count, d.mean_abs, d.max_abs, d.max_step, d.mean_relative, d.positive, d.negative,
-      d.drift);
+      KnownText(CurveKindText(c.kind)), d.count, d.mean_abs, d.max_abs, d.max_step, d.mean_relative, d.positive,
+      d.negative, d.drift);
   if (!c.band) return out;
-  out += fmt::format("  golden band of {} runs: {}, half-width at most {:.4g}\n", c.band->runs,
-                     BandConstructionText(c.band->construction),
-                     *std::max_element(c.band->half_widths.begin(), c.band->half_widths.end()));
+  out += Msg("  golden band of {} runs: {}, half-width at most {:.4g}\n", c.band->runs,
+             KnownText(BandConstructionText(c.band->construction)),
+             *std::max_element(c.band->half_widths.begin(), c.band->half_widths.end()));
   if (c.band->runs_covered) {
-    out += fmt::format("  of its runs, {} of {} lie in the band of the others, {:.1f} % of the steps\n",
-                       *c.band->runs_covered, c.band->runs, 100 * c.band->steps_covered);
+    out += Msg("  of its runs, {} of {} lie in the band of the others, {:.1f} % of the steps\n", *c.band->runs_covered,
+               c.band->runs, 100 * c.band->steps_covered);
   }
   return out;
 }
 
 }  // namespace
 
-std::string CurvesText(const CurvesResult& result, bool plots) {
-  std::string out = fmt::format("A {}: {}\nB {}: {}\n", OneLine(result.a.path), result.a.format, OneLine(result.b.path),
-                                result.b.format);
-  for (const std::string& note : result.notes) out += "note: " + note + "\n";
+Message CurvesText(const CurvesResult& result, bool plots) {
+  Message out(fmt::format("A {}: {}\nB {}: {}\n", OneLine(result.a.path), result.a.format, OneLine(result.b.path),
+                          result.b.format));
+  for (const Message& note : result.notes) out += Msg("note: {}\n", note);
   for (const ComparedCurve& c : result.curves) out += DifferenceLine(c);
   if (const ComparedCurve* loss = result.Find(CurveKind::kLoss); loss && plots) {
-    out += "loss: a A, b B\n";
-    out += DrawPlot({LineOf(loss->pair.steps, loss->pair.a, 'a'), LineOf(loss->pair.steps, loss->pair.b, 'b')}, kWidth,
-                    kHeight);
-    out += "B - A: * difference, - golden band\n" + DifferencePlot(*loss);
+    out += Msg("loss: a A, b B\n");
+    out += Message(DrawPlot({LineOf(loss->pair.steps, loss->pair.a, 'a'), LineOf(loss->pair.steps, loss->pair.b, 'b')},
+                            kWidth, kHeight));
+    out += Msg("B - A: * difference, - golden band\n");
+    out += Message(DifferencePlot(*loss));
   }
-  out += "rules of the alignment guide:\n";
+  out += Msg("rules of the alignment guide:\n");
   for (const CurveRule& rule : result.judgement.rules) {
-    out += fmt::format("  {}: {}: {}\n      {}\n", RuleVerdictName(rule.verdict), rule.id, rule.text, rule.rule);
+    out += Msg("  {}: {}: {}\n      {}\n", RuleVerdictName(rule.verdict), rule.id, rule.text, KnownText(rule.rule));
   }
-  out += fmt::format("verdict: {}\n", CurveVerdictText(result.judgement.verdict));
-  for (const std::string& file : result.files) out += fmt::format("  result: {}\n", OneLine(file));
+  out += Msg("verdict: {}\n", KnownText(CurveVerdictText(result.judgement.verdict)));
+  for (const std::string& file : result.files) out += Msg("  result: {}\n", OneLine(file));
   return out;
 }
 

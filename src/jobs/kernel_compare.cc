@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "diagnose/story/story_finder.h"
@@ -102,9 +103,8 @@ void CompareOrders(int rank, const ExecutionOrders& target, const ExecutionOrder
     report->orders.push_back(std::move(out));
     const std::vector<uint64_t>&ran = order.iterations, &other = partner->second.iterations;
     if (!ran.empty() && !other.empty() && ran != other) {
-      report->warnings.push_back(
-          fmt::format("graph {} of rank {} ran in iterations {} in the target, in {} in the golden run", graph, rank,
-                      IterationsText(ran), IterationsText(other)));
+      report->warnings.push_back(Msg("graph {} of rank {} ran in iterations {} in the target, in {} in the golden run",
+                                     graph, rank, IterationsText(ran), IterationsText(other)));
     }
   }
 }
@@ -174,10 +174,10 @@ StatusOr<KernelList> ReadPlace(const std::vector<const KernelDirectory*>& direct
     out.tensors.clear();
   }
   if (out.passed_over > 0) {
-    report->warnings.push_back(fmt::format("{} files or lines below {} are not a kernel's and were passed over",
-                                           out.passed_over, directories.front()->path));
+    report->warnings.push_back(Msg("{} files or lines below {} are not a kernel's and were passed over",
+                                   out.passed_over, directories.front()->path));
   }
-  if (out.tensors.empty()) return BadInput(directories.front()->path + " holds no kernels");
+  if (out.tensors.empty()) return BadInput(Msg("{} holds no kernels", directories.front()->path));
   return out;
 }
 
@@ -246,21 +246,26 @@ void NoteLeftOut(const KernelPlaces& have, const KernelPlaces& other, const std:
   for (const auto& [at, directories] : have) {
     if (!other.contains(at)) names += (names.empty() ? "" : "; ") + PlaceText(at);
   }
-  if (!names.empty()) report->warnings.push_back(lacks + " has no kernels of " + names + ": left out");
+  if (!names.empty()) report->warnings.push_back(Msg("{} has no kernels of {}: left out", lacks, names));
 }
 
 Status NothingFound(const KernelSettings& settings, const std::vector<KernelDirectory>& target,
                     const std::vector<KernelDirectory>& golden) {
   for (const auto& [path, found] : {std::pair(settings.target, &target), std::pair(settings.golden, &golden)}) {
     if (found->empty()) {
-      return BadInput(path + " holds no kernel dumps (rank_N/NET/GRAPH/STEP with .npy files or statistic.csv): for " +
-                      "dumps of modules and functions leave out --rank and --step and give the rank's or step's " +
-                      "directory");
+      return BadInput(
+          Msg("{} holds no kernel dumps (rank_N/NET/GRAPH/STEP with .npy files or statistic.csv): for dumps of modules "
+              "and functions leave out --rank and --step and give the rank's or step's directory",
+              path));
     }
   }
-  return BadInput(settings.target + " and " + settings.golden + " have no rank and step in common" +
-                  (settings.ranks.empty() && settings.steps.empty() ? "" : " that --rank and --step choose") +
-                  ": compare kernel dumps of the same ranks and steps");
+  return BadInput(settings.ranks.empty() && settings.steps.empty()
+                      ? Msg("{} and {} have no rank and step in common: compare kernel dumps of the same ranks and "
+                            "steps",
+                            settings.target, settings.golden)
+                      : Msg("{} and {} have no rank and step in common that --rank and --step choose: compare kernel "
+                            "dumps of the same ranks and steps",
+                            settings.target, settings.golden));
 }
 
 /// The story of the run: the tables come rank by rank, it goes step by step.
@@ -307,24 +312,27 @@ StatusOr<KernelReport> CompareKernels(const KernelSettings& settings) {
   return report;
 }
 
-std::string KernelReportText(const KernelReport& report) {
-  std::string out = StoryText(report.story, LocaleLanguage());
+Message KernelReportText(const KernelReport& report) {
+  Message out(StoryText(report.story, LocaleLanguage()));
   for (const KernelOrders& o : report.orders) {
     if (o.same) {
-      out +=
-          fmt::format("execution order of graph {}, rank {}: the same {} kernels\n", o.graph, o.rank, o.target_kernels);
+      out += Msg("execution order of graph {}, rank {}: the same {} kernels\n", o.graph, o.rank, o.target_kernels);
       continue;
     }
     const auto name = [](const std::string& kernel) { return kernel.empty() ? "-" : OneLine(kernel); };
-    out += fmt::format(
+    out += Msg(
         "execution order of graph {}, rank {}: different from kernel {} on: {} in the target, {} in the golden run\n",
         o.graph, o.rank, o.first + 1, name(o.target), name(o.golden));
   }
   for (const KernelTable& t : report.tables) {
-    out += fmt::format("compare (kernels, {}), {}: {} rows, {} reach the accuracy, {} do not",
-                       t.tensors ? "tensors" : "statistics", PlaceText({t.rank, t.step}), t.rows, t.yes, t.no);
-    out += fmt::format("; {} only in the target, {} only in the golden run\n  result: {}\n", t.target_only,
-                       t.golden_only, OneLine(t.path));
+    const std::string place = PlaceText({t.rank, t.step}), path = OneLine(t.path);
+    out += t.tensors
+               ? Msg("compare (kernels, tensors), {}: {} rows, {} reach the accuracy, {} do not; {} only in the "
+                     "target, {} only in the golden run\n  result: {}\n",
+                     place, t.rows, t.yes, t.no, t.target_only, t.golden_only, path)
+               : Msg("compare (kernels, statistics), {}: {} rows, {} reach the accuracy, {} do not; {} only in the "
+                     "target, {} only in the golden run\n  result: {}\n",
+                     place, t.rows, t.yes, t.no, t.target_only, t.golden_only, path);
   }
   return out;
 }

@@ -41,14 +41,14 @@ struct KernelReport {
   std::vector<KernelTable> tables;
   std::vector<std::pair<std::string, Status>> failures;  // "rank 0, step 3": why it has no table
   std::vector<KernelOrders> orders;                      // of graphs that both have one of
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   Story story;  // over all steps and ranks
 };
 
 /// Writes compare_result_{rank}_{step}_TIME.csv (or .xlsx) for each step that both have. kBadInput when there is none.
 StatusOr<KernelReport> CompareKernels(const KernelSettings& settings);
 
-std::string KernelReportText(const KernelReport& report);
+Message KernelReportText(const KernelReport& report);
 std::string KernelReportJson(const KernelReport& report);
 
 }  // namespace msprobe

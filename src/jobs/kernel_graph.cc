@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "import/execution_order.h"
@@ -25,7 +26,7 @@
 namespace msprobe {
 namespace {
 
-using Warning = std::function<void(const std::string&)>;
+using Warning = std::function<void(const Message&)>;
 
 /// "Gradients/Default/network-Net/fc-Dense/Grad_MatMul/MatMul-op3" taken apart.
 struct KernelScope {
@@ -279,7 +280,7 @@ Status WritePlace(const std::vector<const KernelDirectory*>& directories, const 
                   const Warning& warning) {
   KernelList list;
   for (const KernelDirectory* d : directories) MSP_RETURN_IF_ERROR(ReadKernels(*d, &list));
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   KernelGraphs graphs;
   graphs.orders = ReadExecutionOrders(directories, &warnings);
   graphs.code = ReadGraphCode(directories, &warnings);
@@ -292,14 +293,14 @@ Status WritePlace(const std::vector<const KernelDirectory*>& directories, const 
     tree.Add(&measured[i], measured.data() + end);
   }
   const std::string& where = directories.front()->path;
-  if (unread > 0) warnings.push_back(fmt::format("{} tensors of kernels below {} cannot be read", unread, where));
+  if (unread > 0) warnings.push_back(Msg("{} tensors of kernels below {} cannot be read", unread, where));
   if (tree.without_scope() > 0) {
     warnings.push_back(
-        fmt::format("{} kernels below {} stand at the top: neither an execution order nor a saved graph "
-                    "(rank_N/execution_order, rank_N/graphs) tells their Cells",
-                    tree.without_scope(), where));
+        Msg("{} kernels below {} stand at the top: neither an execution order nor a saved graph "
+            "(rank_N/execution_order, rank_N/graphs) tells their Cells",
+            tree.without_scope(), where));
   }
-  for (const std::string& text : warnings) warning(text);
+  for (const Message& text : warnings) warning(text);
   MSP_RETURN_IF_ERROR(MakeOutputDir(out));
   return WriteFiles(tree, out);
 }
@@ -312,7 +313,7 @@ Status WriteKernelsAsDump(const std::string& root, const std::string& out, const
   for (const KernelDirectory& d : all) {
     if (!d.constants) places[{d.step, d.rank}].push_back(&d);
   }
-  if (places.empty()) return BadInput(root + " holds no kernels");
+  if (places.empty()) return BadInput(Msg("{} holds no kernels", root));
   for (auto& [at, directories] : places) {
     for (const KernelDirectory& d : all) {
       const auto of_graph = [&](const KernelDirectory* step) { return step->graph == d.graph; };

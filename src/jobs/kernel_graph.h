@@ -12,6 +12,6 @@ namespace msprobe {
 /// Writes dump.json, construct.json and stack.json of each step and rank below `root` to {out}/step{N}/rank{N}, with
 /// statistics; those of files are computed. kBadInput when `root` holds no kernels.
 Status WriteKernelsAsDump(const std::string& root, const std::string& out,
-                          const std::function<void(const std::string&)>& warning);
+                          const std::function<void(const Message&)>& warning);
 
 }  // namespace msprobe

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_pairs.h"
 #include "import/adump_layout.h"
@@ -72,8 +73,8 @@ Status OpenMember(const KernelTensor& kernel, OpenArray* out) {
   MSP_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(kernel.file));
   MSP_ASSIGN_OR_RETURN(const AdumpFile dump, ReadAdump(map.text(), kernel.file));
   const auto member = static_cast<size_t>(kernel.member);
-  if (member >= dump.tensors.size()) return BadInput(kernel.file + " was changed while it was read");
-  if (!dump.tensors[member].why.empty()) return BadInput(kernel.file + ": " + dump.tensors[member].why);
+  if (member >= dump.tensors.size()) return BadInput(Msg("{} was changed while it was read", kernel.file));
+  if (!dump.tensors[member].why.empty()) return BadInput(Msg("{}: {}", kernel.file, dump.tensors[member].why));
   out->host = ToHost(dump.tensors[member]);
   out->map = std::move(map);
   return OkStatus();
@@ -85,9 +86,9 @@ StatusOr<OpenArray> OpenKernel(const KernelTensor& kernel) {
     MSP_RETURN_IF_ERROR(OpenMember(kernel, &out));
   } else {
     MSP_ASSIGN_OR_RETURN(out.file, TensorFile::Open(kernel.file));
-    if (!out.file->tensor()) return BadInput(kernel.file + " holds no array of numbers");
+    if (!out.file->tensor()) return BadInput(Msg("{} holds no array of numbers", kernel.file));
   }
-  if (!ComputeStats(out.tensor().view(), &out.stats)) return BadInput(kernel.file + " holds no array of numbers");
+  if (!ComputeStats(out.tensor().view(), &out.stats)) return BadInput(Msg("{} holds no array of numbers", kernel.file));
   return out;
 }
 

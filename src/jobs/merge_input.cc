@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 
@@ -29,10 +30,10 @@ constexpr size_t kMostKeptBytes = size_t{4} << 30;
 StatusOr<std::vector<std::string>> Texts(const YamlNode* node, const std::string& path, std::string_view key) {
   std::vector<std::string> out;
   if (!node || node->IsNull()) return out;
-  if (!node->IsList()) return BadInput(fmt::format("{}: '{}' must be a list, one entry a line with '- '", path, key));
+  if (!node->IsList()) return BadInput(Msg("{}: '{}' must be a list, one entry a line with '- '", path, key));
   for (const YamlNode& item : node->items) {
     if (!item.IsText() || item.text.empty()) {
-      return BadInput(fmt::format("{}:{}: an entry of '{}' must be a text", path, item.line, key));
+      return BadInput(Msg("{}:{}: an entry of '{}' must be a text", path, item.line, key));
     }
     out.push_back(item.text);
   }
@@ -103,15 +104,16 @@ size_t MergeConfig::ApiOf(std::string_view row) const {
 
 StatusOr<MergeConfig> ReadMergeConfig(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
-  if (!root.IsMap()) return BadInput(path + " must hold 'api:' with a list of APIs, and may hold 'compare_index:'");
+  if (!root.IsMap())
+    return BadInput(Msg("{} must hold 'api:' with a list of APIs, and may hold 'compare_index:'", path));
   MergeConfig out;
   MSP_ASSIGN_OR_RETURN(out.apis, Texts(root.Find("api"), path, "api"));
   MSP_ASSIGN_OR_RETURN(out.metrics, Texts(root.Find("compare_index"), path, "compare_index"));
-  if (out.apis.empty()) return BadInput(path + ": 'api' names no API to merge, as in '- Distributed.all_reduce'");
+  if (out.apis.empty()) return BadInput(Msg("{}: 'api' names no API to merge, as in '- Distributed.all_reduce'", path));
   return out;
 }
 
-StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings) {
+StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<Message>* warnings) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   struct Found {
     ResultName name;
@@ -135,8 +137,8 @@ StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, s
     std::vector<std::string> others;
     for (const Found& f : found) (run(f) == run(found[0]) ? files.paths : others).push_back(f.path);
     if (!others.empty()) {
-      warnings->push_back(fmt::format("rank{} has several results: {} is merged, not {}", rank, BaseNames(files.paths),
-                                      BaseNames(others)));
+      warnings->push_back(
+          Msg("rank{} has several results: {} is merged, not {}", rank, BaseNames(files.paths), BaseNames(others)));
     }
     out.push_back(std::move(files));
   }
@@ -165,10 +167,9 @@ class RankRows::Reader {
     out_->names_.Add(name.text);
     for (const size_t column : columns_) Put(At(cells, column), cells);
     out_->ends_.push_back(out_->cells_.size());
-    return out_->cells_.size() > kMostKeptBytes ? BadInput(path +
-                                                           " has too many rows of these APIs: name fewer in the "
-                                                           "configuration")
-                                                : OkStatus();
+    return out_->cells_.size() > kMostKeptBytes
+               ? BadInput(Msg("{} has too many rows of these APIs: name fewer in the configuration", path))
+               : OkStatus();
   }
 
   void Finish() {
@@ -189,7 +190,7 @@ class RankRows::Reader {
     std::vector<std::string> titles;
     for (const SheetCell& cell : cells) titles.push_back(cell.text);
     if (!titles_.empty()) {
-      return titles == titles_ ? OkStatus() : BadInput(path + ": its sheets or parts have different columns");
+      return titles == titles_ ? OkStatus() : BadInput(Msg("{}: its sheets or parts have different columns", path));
     }
     const auto find = [&](std::string_view title) {
       return static_cast<size_t>(std::find(titles.begin(), titles.end(), title) - titles.begin());
@@ -198,11 +199,11 @@ class RankRows::Reader {
     npu_max_ = find(kNpuMax);
     bench_max_ = find(kBenchMax);
     if (name_ < titles.size() && find(kMd5) < titles.size()) {
-      return BadInput(path +
-                      " compares checksums, which have nothing to merge: merge results of statistics or tensors");
+      return BadInput(
+          Msg("{} compares checksums, which have nothing to merge: merge results of statistics or tensors", path));
     }
     if (name_ == titles.size() || npu_max_ == titles.size() || bench_max_ == titles.size()) {
-      return BadInput(path + " has no columns NPU Name, NPU max and Bench max: it is not a comparison result");
+      return BadInput(Msg("{} has no columns NPU Name, NPU max and Bench max: it is not a comparison result", path));
     }
     for (size_t i = 0; i <= titles.size(); ++i) {
       const bool metric =
@@ -263,7 +264,7 @@ StatusOr<RankRows> RankRows::Read(const RankResults& files, const MergeConfig& c
     const auto take = [&](const std::vector<SheetCell>& cells, bool first) { return reader.Take(path, cells, first); };
     MSP_RETURN_IF_ERROR(EndsWith(path, ".csv") ? ReadCsv(path, take) : ReadXlsx(path, take));
   }
-  if (out.metrics_.empty()) return BadInput(files.paths[0] + " is empty: compare this rank again");
+  if (out.metrics_.empty()) return BadInput(Msg("{} is empty: compare this rank again", files.paths[0]));
   reader.Finish();
   return out;
 }

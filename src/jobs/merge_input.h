@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "base/slot_table.h"
 #include "dump/name_list.h"
 #include "sheet/sheet_reader.h"
@@ -27,7 +28,7 @@ struct RankResults {
   std::vector<std::string> paths;
 };
 /// By rank. Of several results of a rank the newest counts; `warnings` names the others.
-StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<std::string>* warnings);
+StatusOr<std::vector<RankResults>> FindRankFiles(const std::string& directory, std::vector<Message>* warnings);
 
 /// One metric of one row.
 struct MergedCell {

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "jobs/merge_input.h"
@@ -41,7 +42,7 @@ class MergedBook {
     options.tmpdir = directory_.data();
     MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));  // can the directory be written?
     book_ = library_.new_workbook(temp_.path().c_str(), &options);
-    if (!book_) return InternalError("cannot start the workbook " + temp_.final_path() + ": out of memory?");
+    if (!book_) return InternalError(Msg("cannot start the workbook {}: out of memory?", temp_.final_path()));
     styles_ = library_.AddStyles(book_);
     return OkStatus();
   }
@@ -49,7 +50,7 @@ class MergedBook {
   Status AddSheet(const std::string& title, uint64_t rows, const std::vector<RankResults>& ranks) {
     MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
     sheet_ = library_.add_sheet(book_, UniqueTitle(title).c_str());
-    if (!sheet_) return InternalError("cannot add the sheet " + OneLine(title) + " to " + temp_.final_path());
+    if (!sheet_) return InternalError(Msg("cannot add the sheet {} to {}", OneLine(title), temp_.final_path()));
     library_.SetUpSheet(sheet_, rows, ranks.size() + 1);
     row_ = 0;
     MSP_RETURN_IF_ERROR(Write(0, {SheetCell::Kind::kText, "NPU Name"}, styles_.header));
@@ -100,8 +101,8 @@ class MergedBook {
 
  private:
   Status Failed(lxw_error error) const {
-    return InternalError("cannot write " + temp_.final_path() + ": " + library_.error_text(error) +
-                         "; free space or choose another -o");
+    return InternalError(
+        Msg("cannot write {}: {}; free space or choose another -o", temp_.final_path(), library_.error_text(error)));
   }
   /// Without what the format forbids, and not twice.
   std::string UniqueTitle(const std::string& title) {
@@ -135,8 +136,8 @@ StatusOr<std::vector<RankRows>> ReadRanks(const std::vector<RankResults>& files,
   std::vector<RankRows> out;
   for (size_t i = 0; i < read.size(); ++i) {
     if (i > 0 && read[i]->metrics() != out[0].metrics()) {
-      return BadInput(fmt::format("{} and {} have different metrics: merge results of the same kind of dump",
-                                  files[i].paths[0], files[0].paths[0]));
+      return BadInput(Msg("{} and {} have different metrics: merge results of the same kind of dump", files[i].paths[0],
+                          files[0].paths[0]));
     }
     out.push_back(std::move(*read[i]));
   }
@@ -151,7 +152,7 @@ StatusOr<std::vector<size_t>> ChooseMetrics(const std::vector<std::string>& metr
     if (it == metrics.end()) {
       std::string all;
       for (const std::string& m : metrics) all += (all.empty() ? "" : ", ") + OneLine(m);
-      return BadInput("compare_index: these results have no '" + OneLine(wanted) + "', only " + all);
+      return BadInput(Msg("compare_index: these results have no '{}', only {}", OneLine(wanted), all));
     }
     const size_t at = static_cast<size_t>(it - metrics.begin());
     if (std::find(out.begin(), out.end(), at) == out.end()) out.push_back(at);
@@ -193,7 +194,7 @@ Status WriteMetric(size_t metric, const std::string& title, const std::vector<Ra
 }
 
 void NoteMissing(const MergeConfig& config, const std::vector<RankResults>& files, const std::vector<RankRows>& ranks,
-                 std::vector<std::string>* warnings) {
+                 std::vector<Message>* warnings) {
   for (size_t api = 0; api < config.apis.size(); ++api) {
     std::string missing;
     size_t count = 0;
@@ -203,8 +204,9 @@ void NoteMissing(const MergeConfig& config, const std::vector<RankResults>& file
     }
     if (count == 0) continue;
     if (count > 8) missing += ", ...";
-    warnings->push_back(OneLine(config.apis[api]) + " is not in the results of " +
-                        (count == ranks.size() ? "any rank" : missing));
+    warnings->push_back(count == ranks.size()
+                            ? Msg("{} is not in the results of any rank", OneLine(config.apis[api]))
+                            : Msg("{} is not in the results of {}", OneLine(config.apis[api]), missing));
   }
 }
 
@@ -228,19 +230,19 @@ StatusOr<MergeReport> MergeResults(const MergeSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const std::vector<RankResults> files, FindRankFiles(settings.input, &report.warnings));
   if (files.size() < 2) {
     return BadInput(
-        fmt::format("{} holds results of {} rank(s), merging needs two or more: files are named "
-                    "compare_result_rank0_20260101120000.csv or .xlsx",
-                    settings.input, files.size()));
+        Msg("{} holds results of {} rank(s), merging needs two or more: files are named "
+            "compare_result_rank0_20260101120000.csv or .xlsx",
+            settings.input, files.size()));
   }
   MSP_RETURN_IF_ERROR(NoteWholeness(settings.input, &report));
-  if (files.size() > kMaxRanks) return BadInput(settings.input + " holds more ranks than a sheet has columns");
+  if (files.size() > kMaxRanks) return BadInput(Msg("{} holds more ranks than a sheet has columns", settings.input));
   MSP_ASSIGN_OR_RETURN(const XlsxLibrary* library, XlsxLibrary::Get());
   SetSpillDirectory(settings.input);  // rows of many ranks may not fit memory
   MSP_ASSIGN_OR_RETURN(const std::vector<RankRows> ranks, ReadRanks(files, config));
   MSP_ASSIGN_OR_RETURN(const std::vector<size_t> metrics, ChooseMetrics(ranks[0].metrics(), config));
   NoteMissing(config, files, ranks, &report.warnings);
   const BigArray<std::string_view> names = AllNames(ranks);
-  if (names.empty()) return BadInput("no result has rows of the APIs that " + settings.config + " names");
+  if (names.empty()) return BadInput(Msg("no result has rows of the APIs that {} names", settings.config));
   MSP_RETURN_IF_ERROR(MakeOutputDir(settings.output));
   MergedBook book(*library, JoinPath(settings.output, "multi_ranks_compare_merge_" + TimestampNow() + ".xlsx"));
   MSP_RETURN_IF_ERROR(book.Open());

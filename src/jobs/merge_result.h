@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "dump/gaps.h"
 
 namespace msprobe {
@@ -20,7 +21,7 @@ struct MergeReport {
   std::vector<int> ranks;
   std::vector<std::string> metrics;
   uint64_t rows = 0;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<RecordingGap> gaps;  // dumps behind the results that were not whole, as the comparison left it on record
   uint64_t unread = 0;             // rows whose tensors it could not read
   bool whole() const { return gaps.empty() && unread == 0; }

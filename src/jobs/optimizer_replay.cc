@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "jobs/checkpoint_steps.h"
 #include "json/writer.h"
@@ -18,7 +19,7 @@ constexpr size_t kMostNamed = 5;
 /// Rounding of what both sides were given is no finding: their weights and gradients come from two devices.
 bool IsTold(const RecordDifference& d) {
   for (const std::string_view given : {"weight_before", "state_before", "gradient", "weight_after"}) {
-    if (d.what == given) return d.text.find(" times ") != std::string::npos;
+    if (d.what == given) return d.text.English().find(" times ") != std::string::npos;
   }
   return true;
 }
@@ -67,26 +68,27 @@ void WriteReplay(const OptimizerReplay& r, JsonWriter* json) {
   json->EndObject();
 }
 
-std::string ReplayText(std::string_view side, const OptimizerReplay& r) {
+Message ReplayText(std::string_view side, const OptimizerReplay& r) {
   const WeightCheck sum = SumOf(r);
-  std::string out = fmt::format("{} {}: {}, {} steps, {} weights\n", side, OneLine(r.path), OneLine(r.optimizer),
-                                r.steps.size(), r.weights.size());
-  for (const std::string& note : r.notes) out += "note: " + note + "\n";
-  out += fmt::format("  at most {:.4g} ulp from float64\n", sum.worst_ulp);
+  Message out = Msg("{} {}: {}, {} steps, {} weights\n", side, OneLine(r.path), OneLine(r.optimizer), r.steps.size(),
+                    r.weights.size());
+  for (const Message& note : r.notes) out += Msg("note: {}\n", note);
+  out += Msg("  at most {:.4g} ulp from float64\n", sum.worst_ulp);
   if (sum.lost > 0) {
-    out += fmt::format("  {} of {} updates are less than half an ulp of the weight and are lost\n", sum.lost,
-                       sum.elements);
+    out += Msg("  {} of {} updates are less than half an ulp of the weight and are lost\n", sum.lost, sum.elements);
   }
   for (const TermFinding& f : r.findings) {
-    out +=
-        fmt::format("  wrong term: {}\n    {}\n    scope: {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
-    for (size_t i = 0; i < std::min(f.weights.size(), kMostNamed); ++i) out += "      " + OneLine(f.weights[i]) + "\n";
-    if (f.weights.size() > kMostNamed) out += fmt::format("      ... {} more\n", f.weights.size() - kMostNamed);
+    out += Msg("  wrong term: {}\n    {}\n    scope: {}\n", f.term.empty() ? "unknown" : f.term, f.text, f.scope);
+    for (size_t i = 0; i < std::min(f.weights.size(), kMostNamed); ++i) {
+      out += Message("      " + OneLine(f.weights[i]) + "\n");
+    }
+    if (f.weights.size() > kMostNamed) out += Msg("      ... {} more\n", f.weights.size() - kMostNamed);
     if (!f.others.empty()) {
-      out += fmt::format("    these steps are also explained by: {}; record more steps\n", fmt::join(f.others, ", "));
+      out += Msg("    these steps are also explained by: {}; record more steps\n",
+                 fmt::format("{}", fmt::join(f.others, ", ")));
     }
   }
-  if (r.clean()) out += "  does what its hyperparameters say\n";
+  if (r.clean()) out += Msg("  does what its hyperparameters say\n");
   return out;
 }
 
@@ -101,7 +103,7 @@ StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequ
   const bool checkpoints = !request.gradients.empty();
   if (checkpoints && request.b.empty()) {
     return UsageError(
-        "--grads needs two checkpoints, before and after the step: see 'msprobe optimizer_replay --help'");
+        Msg("--grads needs two checkpoints, before and after the step: see 'msprobe optimizer_replay --help'"));
   }
   MSP_ASSIGN_OR_RETURN(const OptimizerRecord a,
                        checkpoints ? ReadCheckpointStep({request.a, request.b, request.gradients}, request.overrides)
@@ -139,12 +141,12 @@ std::string OptimizerReplayJson(const OptimizerReplayReport& report) {
   return json.Take() + "\n";
 }
 
-std::string OptimizerReplayText(const OptimizerReplayReport& report) {
-  std::string out = ReplayText("A", report.a);
+Message OptimizerReplayText(const OptimizerReplayReport& report) {
+  Message out = ReplayText("A", report.a);
   if (!report.b) return out;
   out += ReplayText("B", *report.b);
-  if (report.differences.empty()) out += "A and B were told and given the same, and did the same\n";
-  for (const RecordDifference& d : report.differences) out += fmt::format("  {}: {}\n", d.what, d.text);
+  if (report.differences.empty()) out += Msg("A and B were told and given the same, and did the same\n");
+  for (const RecordDifference& d : report.differences) out += Msg("  {}: {}\n", d.what, d.text);
   return out;
 }
 

@@ -30,6 +30,6 @@ struct OptimizerReplayReport {
 StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequest& request);
 
 std::string OptimizerReplayJson(const OptimizerReplayReport& report);
-std::string OptimizerReplayText(const OptimizerReplayReport& report);
+Message OptimizerReplayText(const OptimizerReplayReport& report);
 
 }  // namespace msprobe

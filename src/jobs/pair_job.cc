@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "compare/first_difference/head_preview.h"
 #include "compare/values/custom_metrics.h"
 #include "diagnose/interim_result.h"
@@ -68,12 +69,11 @@ Status CheckStructureOptions(const CompareSettings& r) {
                                                  {r.replay > 0, "--replay"},
                                                  {r.unmatched, "--unmatched"}};
   for (const auto& [given, name] : values) {
-    if (given)
-      return UsageError(std::string(name) + " needs values, which a comparison of models does not have: remove it");
+    if (given) return UsageError(Msg("{} needs values, which a comparison of models does not have: remove it", name));
   }
   const MappingSettings& m = r.mapping;
   if (!m.cell && !m.api && !m.data && !m.consistent_check) return OkStatus();
-  return UsageError("models are compared by place: only -lm/--layer_mapping applies, remove the other mapping");
+  return UsageError(Msg("models are compared by place: only -lm/--layer_mapping applies, remove the other mapping"));
 }
 
 StatusOr<SuggestedMapping> SuggestFrom(const DumpPair& pair, const Mapping& mapping) {
@@ -150,7 +150,7 @@ void PairJob::Glance() {
   for (const std::string& path : {files_.target, files_.golden})
     NoteUnopenedGap(DumpSide::kOnly, std::string(DirName(path)), &gaps);
   if (!gaps.empty()) return;
-  const std::string line = HeadPreview(files_);
+  const Message line = HeadPreview(files_);
   if (!line.empty()) work_.progress.Preview(index_, line);
 }
 
@@ -291,14 +291,13 @@ void PairJob::NoteRows() {
   report.target_unseen = pair_.plan.target_unseen;
   report.golden_unseen = pair_.plan.golden_unseen;
   if (compared_.custom_failed > 0) {
-    report.warnings.push_back("a metric of --custom_metric failed in " + std::to_string(compared_.custom_failed) +
-                              " rows; the first: " + compared_.first_custom_failed);
+    report.warnings.push_back(Msg("a metric of --custom_metric failed in {} rows; the first: {}",
+                                  compared_.custom_failed, compared_.first_custom_failed));
   }
   if (compared_.unread > 0) {
     report.warnings.push_back(
-        std::to_string(compared_.unread) +
-        " rows could not be compared because a tensor file could not be read or processed; the first: " +
-        compared_.first_unread);
+        Msg("{} rows could not be compared because a tensor file could not be read or processed; the first: {}",
+            compared_.unread, compared_.first_unread));
   }
   if (!report.differences.warning.empty()) report.warnings.push_back(report.differences.warning);
   NoteUnmatched(pair_, &report);

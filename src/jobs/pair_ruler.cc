@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "compare/first_difference/ruler_pass.h"
 #include "diagnose/story/story_finder.h"
@@ -42,8 +43,8 @@ StatusOr<BigArray<float>> CalibrationOf(const CompareSettings& request, const Ju
     MSP_ASSIGN_OR_RETURN(out, Calibrate(golden, Mapping()));
   }
   if (out.empty() && !request.calibrate.empty()) {
-    return BadInput(request.calibrate + " has no partner of " + files.golden +
-                    ": --calibrate takes the same steps and ranks as -gp");
+    return BadInput(Msg("{} has no partner of {}: --calibrate takes the same steps and ranks as -gp", request.calibrate,
+                        files.golden));
   }
   return out;
 }

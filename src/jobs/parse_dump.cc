@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "import/adump_layout.h"
 #include "import/opdebug.h"
@@ -46,7 +47,7 @@ class Conversion {
     MSP_ASSIGN_OR_RETURN(const AdumpFile dump, ReadAdump(file.text(), path));
     if (IsOpdebugName(name)) return ConvertOverflow(dump, name, path);
     for (const AdumpTensor& t : dump.tensors) {
-      if (!t.why.empty()) return BadInput(OneLine(path) + ", " + t.tensor.name + ": " + t.why);
+      if (!t.why.empty()) return BadInput(Msg("{}, {}: {}", OneLine(path), t.tensor.name, t.why));
     }
     for (const AdumpTensor& t : dump.tensors) MSP_RETURN_IF_ERROR(WriteAdump(name + "." + t.tensor.name, t));
     for (size_t i = 0; i < dump.buffers.size(); ++i) {
@@ -74,8 +75,10 @@ class Conversion {
     const HostTensor host = ToHost(t);
     if (host.device_order) {
       report_->warnings.push_back(
-          fmt::format("{} is in the order of the device: there is no rule for format {}", stem,
-                      t.format == AscendFormat::kOther ? "of its number" : AscendFormatName(t.format)));
+          t.format == AscendFormat::kOther
+              ? Msg("{} is in the order of the device: there is no rule for format of its number", stem)
+              : Msg("{} is in the order of the device: there is no rule for format {}", stem,
+                    AscendFormatName(t.format)));
     }
     return WriteTensor(stem, host.tensor);
   }
@@ -103,8 +106,10 @@ StatusOr<std::vector<std::string>> FilesOf(const std::string& path) {
     if (IsRegularFile(file) && !IsOther(name)) out.push_back(std::move(file));
   }
   if (!out.empty()) return out;
-  return BadInput(path + " holds no dump of kernels: give the directory of one step, whose files are " +
-                  "TYPE.OP.TASK.STREAM.TIME, or one with the .bin files of ATB");
+  return BadInput(
+      Msg("{} holds no dump of kernels: give the directory of one step, whose files are TYPE.OP.TASK.STREAM.TIME, or "
+          "one with the .bin files of ATB",
+          path));
 }
 
 }  // namespace

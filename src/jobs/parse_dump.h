@@ -18,7 +18,7 @@ struct ParseSettings {
 
 struct ParseReport {
   std::vector<std::string> written;  // names below `output`
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<std::pair<std::string, Status>> failures;  // files that could not be converted, with their whole paths
   std::string failed_list;                               // the file that names them; "" without
 };

@@ -5,6 +5,7 @@
 
 #include "base/big_array.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/values/custom_metrics.h"
@@ -29,7 +30,7 @@ Status MakeRepro(const CompareSettings& request, const Mapping& mapping, Compare
   const StatusOr<Repro> repro = WriteRepro(report->divergence.creator, mapping, request.repro);
   if (!repro.ok() && repro.status().code() != Code::kBadInput) return repro.status();
   report->repro =
-      repro.ok() ? ReproReport{repro->script, repro->made_up, {}} : ReproReport{{}, false, repro.status().message()};
+      repro.ok() ? ReproReport{repro->script, repro->made_up, {}} : ReproReport{{}, false, repro.status().text()};
   return OkStatus();
 }
 
@@ -55,7 +56,7 @@ void NoteCreator(CompareReport* report) {
     const bool same = op.target_dump == creator.target_dump && op.name == creator.difference.name;
     if (!report->divergence.found || !same) continue;
     creator.replay = op;
-    report->story.origins.front().replay = ReplayText(op);
+    report->story.origins.front().replay = ReplayText(op).English();
   }
 }
 
@@ -76,19 +77,21 @@ size_t SideBySide(const CompareSettings& request, const PathPlan& plan) {
 /// `status`, and what is complete nevertheless.
 Status Stopped(const Status& status, const CompareReport& report, const PathPlan& plan) {
   if (report.pairs.empty()) return status;
-  const std::string what = status.code() == Code::kInterrupted ? "interrupted" : status.message();
-  return {status.code(), what + "; the results of the first " + std::to_string(report.pairs.size()) + " of " +
-                             std::to_string(plan.pairs.size()) + " pairs are complete in " +
-                             std::string(DirName(report.pairs[0].paths[0]))};
+  const Message what = status.code() == Code::kInterrupted ? KnownText("interrupted") : status.text();
+  return {status.code(), Msg("{}; the results of the first {} of {} pairs are complete in {}", what,
+                             report.pairs.size(), plan.pairs.size(), DirName(report.pairs[0].paths[0]))};
 }
 
 /// A name that no tensor has is mostly a slip: its matrix changed nothing.
 void NoteUnused(const Postprocess& postprocess, PairReport* report) {
   const std::vector<std::string> names = postprocess.Unused();
   if (names.empty()) return;
-  std::string text = "--config: no tensor that was compared has the data name " + OneLine(names.front());
-  if (names.size() > 1) text += " (and " + std::to_string(names.size() - 1) + " others that the file lists)";
-  report->warnings.push_back(text);
+  const std::string first = OneLine(names.front());
+  report->warnings.push_back(
+      names.size() == 1 ? Msg("--config: no tensor that was compared has the data name {}", first)
+                        : Msg("--config: no tensor that was compared has the data name {} (and {} others that the file "
+                              "lists)",
+                              first, names.size() - 1));
 }
 
 /// Pairs side by side, as many as there are threads and memory for; the report takes them in their order.

@@ -44,8 +44,8 @@ TEST_F(RunCompareTest, ReportsEachRank) {
   ASSERT_EQ(report->pairs.size(), 2u);
   EXPECT_TRUE(Contains(report->pairs[1].paths[0], "/out/deep/compare_result_rank1_20"));
   EXPECT_EQ(report->pairs[0].counts.error, 1u);
-  const std::string text = SummaryText(*report);
-  EXPECT_TRUE(Contains(text, "first difference: F.x.0.forward: output.0 Norm differs by 100 %")) << text;
+  const Message text = SummaryText(*report);
+  EXPECT_TRUE(Contains(text, "first difference: F.x.0.forward: output.0 Norm differs by 100 %")) << text.English();
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(SummaryJson(*report), "summary", &doc).ok());
   EXPECT_EQ(doc["pairs"][0]["first_difference"]["op"].Text(), "F.x.0.forward");
@@ -88,7 +88,8 @@ TEST_F(RunCompareTest, IsTheSameForAnyNumberOfThreads) {
     for (const PairReport& pair : report->pairs) {
       const auto file = MappedFile::Open(pair.paths.at(0));
       ASSERT_TRUE(file.ok());
-      all += pair.files.label + "\n" + std::string(file->text()) + DifferenceLine(pair.differences.first) + "\n";
+      all +=
+          pair.files.label + "\n" + std::string(file->text()) + DifferenceLine(pair.differences.first).English() + "\n";
     }
     all += report->failures.at(0).first + " " + report->failures[0].second.message() +
            StoryText(report->story, Language::kEnglish);

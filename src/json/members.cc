@@ -1,5 +1,6 @@
 #include "json/members.h"
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 #include "json/scan.h"
@@ -65,14 +66,16 @@ StatusOr<JsonText> OpenObject(const MappedFile& file, std::string_view what) {
   json.text = file.text();
   while (!json.text.empty() && json.text.back() == '\0') json.text.remove_suffix(1);
   if (json.text.empty()) {
-    return BadInput(file.path() + (file.text().empty() ? " is empty" : " holds nothing but NUL bytes") + ": expected " +
-                    std::string(what) + ", give another file or dump again");
+    return BadInput(file.text().empty()
+                        ? Msg("{} is empty: expected {}, give another file or dump again", file.path(), KnownText(what))
+                        : Msg("{} holds nothing but NUL bytes: expected {}, give another file or dump again",
+                              file.path(), KnownText(what)));
   }
   const size_t start = SkipSpace(json.text, json.text.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0);
   if (start == json.text.size() || json.text[start] != '{') {
-    const std::string found = start == json.text.size() ? "the end of the file" : ShownByte(json.text[start]);
-    return BadInput(file.path() + " is not " + std::string(what) + ": expected '{' at byte " + std::to_string(start) +
-                    " but found " + found + ", check the path");
+    const Message found = start == json.text.size() ? KnownText("the end of the file") : ShownByte(json.text[start]);
+    return BadInput(Msg("{} is not {}: expected '{{' at byte {} but found {}, check the path", file.path(),
+                        KnownText(what), start, found));
   }
   json.begin = start + 1;
   return json;
@@ -85,9 +88,9 @@ Status CheckEnd(const MappedFile& file, std::string_view text, size_t end) {
 }
 
 Status BadByte(const MappedFile& file, std::string_view text, size_t pos, std::string_view expected) {
-  const std::string found = pos < text.size() ? ShownByte(text[pos]) : "the end of the file";
-  return BadInput(file.path() + " is damaged at byte " + std::to_string(pos) + ": expected " + std::string(expected) +
-                  " but found " + found + ", restore the file or dump again");
+  const Message found = pos < text.size() ? ShownByte(text[pos]) : KnownText("the end of the file");
+  return BadInput(Msg("{} is damaged at byte {}: expected {} but found {}, restore the file or dump again", file.path(),
+                      pos, KnownText(expected), found));
 }
 
 std::string Shown(std::string_view name) {

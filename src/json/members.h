@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/page_trim.h"
 #include "base/status.h"
 
@@ -71,7 +72,7 @@ StatusOr<std::string> UnescapeKey(const MappedFile& file, std::string_view key);
 
 /// Calls take(name, value text, offset) for each member of the object in `file`; a cut end is told in `truncated`.
 template <typename Take>
-Status ForEachMember(const MappedFile& file, std::string_view what, std::string* truncated, const Take& take) {
+Status ForEachMember(const MappedFile& file, std::string_view what, Message* truncated, const Take& take) {
   MSP_ASSIGN_OR_RETURN(const JsonText json, OpenObject(file, what));
   MemberScanner scanner(json.text, json.begin);
   Member m;
@@ -85,8 +86,9 @@ Status ForEachMember(const MappedFile& file, std::string_view what, std::string*
       case MemberScanner::Step::kEnd: return CheckEnd(file, json.text, scanner.position());
       case MemberScanner::Step::kBad: return BadByte(file, json.text, scanner.position(), scanner.expected());
       case MemberScanner::Step::kTruncated:
-        *truncated = file.path() + " ends at byte " + std::to_string(json.text.size()) +
-                     " without its closing braces: the run was probably killed; the entries before were read";
+        *truncated = Msg(
+            "{} ends at byte {} without its closing braces: the run was probably killed; the entries before were read",
+            file.path(), json.text.size());
         return OkStatus();
     }
     std::string_view key = m.key;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/message.h"
 #include "base/text.h"
 
 #if defined(__SSE2__)
@@ -463,24 +464,24 @@ Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uin
     base += 3;
   }
   if (text.size() > kMaxJsonBytes) {
-    return BadInput(std::string(what) + " at byte " + std::to_string(base) + " is " + std::to_string(text.size()) +
-                    " bytes long: nothing in a dump is longer than " + std::to_string(kMaxJsonBytes) +
-                    ", check where the file comes from");
+    return BadInput(
+        Msg("{} at byte {} is {} bytes long: nothing in a dump is longer than {}, check where the file comes from",
+            what, base, text.size(), kMaxJsonBytes));
   }
   if (text.empty()) text = "";  // not null, which the parser takes for an error
   JsonParser parser(text, options, doc);
   if (parser.Run()) return OkStatus();
   const size_t at = parser.position();
-  return BadInput(std::string(what) + " is not valid JSON at byte " + std::to_string(base + at) + ": expected " +
-                  std::string(parser.expected()) + " but found " +
-                  (at < text.size() ? ShownByte(text[at]) : "the end") + ", restore the file or dump again");
+  return BadInput(Msg("{} is not valid JSON at byte {}: expected {} but found {}, restore the file or dump again", what,
+                      base + at, KnownText(parser.expected()),
+                      at < text.size() ? ShownByte(text[at]) : KnownText("the end")));
 }
 
-std::string ShownByte(char c) {
+Message ShownByte(char c) {
   static constexpr char kHex[] = "0123456789abcdef";
   const auto u = static_cast<unsigned char>(c);
-  if (u >= 0x20 && u < 0x7F) return std::string("'") + c + "'";
-  return std::string("byte 0x") + kHex[u >> 4] + kHex[u & 15];
+  if (u >= 0x20 && u < 0x7F) return Message(std::string("'") + c + "'");
+  return Message(std::string("byte 0x") + kHex[u >> 4] + kHex[u & 15]);
 }
 
 }  // namespace msprobe

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "json/value.h"
 
@@ -27,6 +28,6 @@ Status ParseJson(std::string_view text, std::string_view what, JsonDoc* doc, uin
                  JsonOptions options = {});
 
 /// A byte as it may stand in a message: 'x' or byte 0x80.
-std::string ShownByte(char c);
+Message ShownByte(char c);
 
 }  // namespace msprobe

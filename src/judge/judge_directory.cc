@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "judge/law_events.h"
 #include "judge/law_file.h"
@@ -63,8 +64,8 @@ StatusOr<std::vector<Source>> OpenSources(const std::string& directory) {
     sources.push_back({RankOf(place), place, std::move(file), SeriesFeed(RankOf(place))});
   }
   if (sources.empty()) {
-    return BadInput("no monitor.series in " + directory +
-                    " or in a directory of it: give the output directory of a monitor");
+    return BadInput(
+        Msg("no monitor.series in {} or in a directory of it: give the output directory of a monitor", directory));
   }
   return sources;
 }
@@ -85,11 +86,11 @@ std::vector<Place> PlacesInOrder(const std::vector<Source>& sources) {
 }
 
 // What the laws of all ranks found. A file that cannot be read is named, and judges nothing.
-std::vector<BrokenLaw> LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<std::string>* notes) {
+std::vector<BrokenLaw> LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<Message>* notes) {
   std::vector<BrokenLaw> laws;
   for (const Source& source : sources) {
     if (const Status read = ReadBrokenLaws(JoinPath(source.directory, "laws.json"), source.rank, &laws); !read.ok()) {
-      notes->push_back("laws are left out: " + read.message());
+      notes->push_back(Msg("laws are left out: {}", read.text()));
     }
   }
   return TogetherOf(std::move(laws), ranks);
@@ -131,9 +132,9 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
                              [](const RunJudge::Row& row) { return row.key.table == "loss"; });
   out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
-  if (!out.has_loss) out.notes.emplace_back("no series of the loss: give a log or a csv file with --loss");
+  if (!out.has_loss) out.notes.emplace_back(Msg("no series of the loss: give a log or a csv file with --loss"));
   if (out.steps <= static_cast<int64_t>(kJudgeWarmup)) {
-    out.notes.push_back(fmt::format("{} steps: changes are told from {} monitored steps on", out.steps, kJudgeWarmup));
+    out.notes.push_back(Msg("{} steps: changes are told from {} monitored steps on", out.steps, kJudgeWarmup));
   }
   return out;
 }

@@ -27,7 +27,7 @@ struct Judgement {
   double alarm_strength = 0;
   std::vector<JudgedEvent> events;
   std::vector<RowChange> changes;  // weak ones, too
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
   std::vector<RowName> rows;
 };
 
@@ -35,10 +35,10 @@ struct Judgement {
 StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request);
 
 /// One line: what began, where, how, on which rank, and how long before the loss.
-std::string EventText(const JudgedEvent& event, const Judgement& judgement);
+Message EventText(const JudgedEvent& event, const Judgement& judgement);
 /// One JSON object on one line.
 std::string EventJson(const JudgedEvent& event, const Judgement& judgement);
-std::string JudgementText(const Judgement& judgement);
+Message JudgementText(const Judgement& judgement);
 std::string JudgementJson(const Judgement& judgement);
 
 }  // namespace msprobe

@@ -285,8 +285,8 @@ TEST(JudgeDirectory, ReadsFilesOfRanksAndRefusesOthers) {
   ASSERT_EQ(judgement->events.size(), 1U);
   EXPECT_EQ(judgement->events[0].onset, 300);
   EXPECT_EQ(judgement->events[0].lead(), 4);
-  EXPECT_NE(JudgementText(*judgement).find("step 300: gradient norm of fc, "), std::string::npos);
-  EXPECT_NE(JudgementText(*judgement).find(", 4 steps before the loss"), std::string::npos);
+  EXPECT_NE(JudgementText(*judgement).English().find("step 300: gradient norm of fc, "), std::string::npos);
+  EXPECT_NE(JudgementText(*judgement).English().find(", 4 steps before the loss"), std::string::npos);
   EXPECT_NE(JudgementJson(*judgement).find("\"detector\": \"spike\""), std::string::npos);
 }
 

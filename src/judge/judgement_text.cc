@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 #include "judge/judge_directory.h"
@@ -12,68 +13,86 @@ namespace {
 
 constexpr size_t kNamedLayers = 4, kShownInText = 5;
 
+/// What the metric is, of what: "gradient norm of fc.weight".
+Message Metric(const std::string& table, const std::string& column, const Message& of) {
+  if (table == "loss") return Msg("the loss");
+  if (table == "actv") return column == "max" ? Msg("largest activation of {}", of) : Msg("activation norm of {}", of);
+  if (table == "actv_grad") return Msg("norm of activation gradients of {}", of);
+  if (table == "grad_unreduced") return Msg("gradient norm before the reduction of {}", of);
+  if (table == "grad_reduced") return Msg("gradient norm of {}", of);
+  if (table == "exp_avg") return Msg("norm of the first moment of {}", of);
+  if (table == "exp_avg_sq") return Msg("norm of the second moment of {}", of);
+  if (table == "param_origin" || table == "param_updated") return Msg("the parameters of {}", of);
+  if (table == "param_update") {
+    return column == "ratio" ? Msg("update/weight ratio of {}", of) : Msg("update norm of {}", of);
+  }
+  if (table == "other") return Msg("agreement of gradient and first moment of {}", of);
+  return Msg("{} of {}", column, of);
+}
+
+/// Of an event of the whole model.
 std::string MetricName(const std::string& table, const std::string& column) {
-  if (table == "loss") return "the loss";
-  if (table == "actv") return column == "max" ? "largest activation" : "activation norm";
-  if (table == "actv_grad") return "norm of activation gradients";
-  if (table == "grad_unreduced") return "gradient norm before the reduction";
-  if (table == "grad_reduced") return "gradient norm";
-  if (table == "exp_avg") return "norm of the first moment";
-  if (table == "exp_avg_sq") return "norm of the second moment";
-  if (table == "param_origin" || table == "param_updated") return "the parameters";
-  if (table == "param_update") return column == "ratio" ? "update/weight ratio" : "update norm";
-  if (table == "other") return "agreement of gradient and first moment";
-  return column;
+  const std::string text = Metric(table, column, {}).English();
+  return text.ends_with(" of ") ? text.substr(0, text.size() - 4) : text;
 }
 
-std::string Where(const JudgedEvent& event) {
-  if (event.table == "loss") return "";
-  if (event.all_layers) return " of all layers";
-  if (event.layers.empty()) return "";
+/// "" of the loss, and where no layer is known.
+Message Where(const JudgedEvent& event) {
+  if (event.table == "loss") return {};
+  if (event.all_layers) return Msg("all layers");
+  if (event.layers.empty()) return {};
   if (event.layers.size() > kNamedLayers && !event.place.empty()) {
-    return fmt::format(" of {} layers in {}", event.layers.size(), OneLine(event.place));
+    return Msg("{} layers in {}", event.layers.size(), OneLine(event.place));
   }
-  std::string text = " of ";
+  std::vector<Message> names;
   for (size_t i = 0; i < event.layers.size() && i < kNamedLayers; ++i) {
-    text += (i > 0 ? " and " : "") + OneLine(event.layers[i].empty() ? "the model" : event.layers[i]);
+    names.push_back(event.layers[i].empty() ? Msg("the model") : Message(OneLine(event.layers[i])));
   }
-  if (event.layers.size() > kNamedLayers) text += fmt::format(" and {} more", event.layers.size() - kNamedLayers);
-  return text;
+  const Message text = Joined(names, Message(" and "));
+  return event.layers.size() > kNamedLayers ? Msg("{} and {} more", text, event.layers.size() - kNamedLayers) : text;
 }
 
-std::string HowChanged(Detector detector, double before, double after) {
+Message HowChanged(Detector detector, double before, double after) {
   switch (detector) {
-    case Detector::kNotFinite: return "became NaN or infinite";
-    case Detector::kMissing: return "gives no value any more";
-    case Detector::kZeros: return "became zero";
-    case Detector::kStuck: return "does not change any more";
-    case Detector::kOutside: return "changed between two steps of the optimizer";
-    case Detector::kReplicas: return "differs between replicas";
-    case Detector::kReduction: return "changed between the backward pass and the optimizer";
-    case Detector::kClip: return fmt::format("is {:.3g} and clipping held it at {:.3g}", after, before);
+    case Detector::kNotFinite: return Msg("became NaN or infinite");
+    case Detector::kMissing: return Msg("gives no value any more");
+    case Detector::kZeros: return Msg("became zero");
+    case Detector::kStuck: return Msg("does not change any more");
+    case Detector::kOutside: return Msg("changed between two steps of the optimizer");
+    case Detector::kReplicas: return Msg("differs between replicas");
+    case Detector::kReduction: return Msg("changed between the backward pass and the optimizer");
+    case Detector::kClip: return Msg("is {:.3g} and clipping held it at {:.3g}", after, before);
     default: break;
   }
-  const std::string factor = before > 0 && after > 0 ? fmt::format("{:.3g} times as large", after / before)
-                                                     : fmt::format("{:.3g} instead of {:.3g}", after, before);
-  if (detector == Detector::kSpike) return factor + " at once";
-  if (detector == Detector::kTrend) return factor + " by a drift";
-  return detector == Detector::kVariance ? "noise " + factor : factor;
+  const bool positive = before > 0 && after > 0;
+  const double times = after / before;
+  if (detector == Detector::kSpike) {
+    return positive ? Msg("{:.3g} times as large at once", times)
+                    : Msg("{:.3g} instead of {:.3g} at once", after, before);
+  }
+  if (detector == Detector::kTrend) {
+    return positive ? Msg("{:.3g} times as large by a drift", times)
+                    : Msg("{:.3g} instead of {:.3g} by a drift", after, before);
+  }
+  const Message factor =
+      positive ? Msg("{:.3g} times as large", times) : Msg("{:.3g} instead of {:.3g}", after, before);
+  return detector == Detector::kVariance ? Msg("noise {}", factor) : factor;
 }
 
-std::string Whose(const JudgedEvent& event, size_t ranks) {
-  if (ranks < 2) return "";
-  if (event.rank_undecided) return ", the replicas differ and no majority says which rank is wrong";
-  if (event.culprit) return fmt::format(", rank {} only", *event.culprit);
-  if (event.ranks.size() == ranks || event.ranks.empty()) return ", all ranks";
-  return fmt::format(", {} of {} ranks", event.ranks.size(), ranks);
+Message Whose(const JudgedEvent& event, size_t ranks) {
+  if (ranks < 2) return {};
+  if (event.rank_undecided) return Msg("the replicas differ and no majority says which rank is wrong");
+  if (event.culprit) return Msg("rank {} only", *event.culprit);
+  if (event.ranks.size() == ranks || event.ranks.empty()) return Msg("all ranks");
+  return Msg("{} of {} ranks", event.ranks.size(), ranks);
 }
 
-std::string Lead(const JudgedEvent& event, bool has_loss) {
-  if (!has_loss || event.table == "loss") return "";
+Message Lead(const JudgedEvent& event, bool has_loss) {
+  if (!has_loss || event.table == "loss") return {};
   const auto lead = event.lead();
-  if (!lead) return ", the loss does not show it";
-  if (*lead > 0) return fmt::format(", {} steps before the loss", *lead);
-  return *lead == 0 ? ", at the same step as the loss" : fmt::format(", {} steps after the loss", -*lead);
+  if (!lead) return Msg("the loss does not show it");
+  if (*lead > 0) return Msg("{} steps before the loss", *lead);
+  return *lead == 0 ? Msg("at the same step as the loss") : Msg("{} steps after the loss", -*lead);
 }
 
 std::string NamesOf(const std::vector<std::string>& names) {
@@ -84,13 +103,11 @@ std::string NamesOf(const std::vector<std::string>& names) {
 }
 
 // "step 12: law clip broken, fc.weight: the norm is ..."
-std::string LawText(const BrokenLaw& law) {
+Message LawText(const BrokenLaw& law) {
   const std::string names = NamesOf(law.names);
-  std::string text = fmt::format("step {}: law {} broken, ", law.step, OneLine(law.law));
-  if (!names.empty()) text += names + ": ";
-  text += OneLine(law.text);
-  if (law.culprit) text += fmt::format(", rank {} only", *law.culprit);
-  return text;
+  std::vector<Message> said = {Message((names.empty() ? "" : names + ": ") + OneLine(law.text))};
+  if (law.culprit) said.push_back(Msg("rank {} only", *law.culprit));
+  return Msg("step {}: law {} broken, {}", law.step, OneLine(law.law), Joined(said, Msg(", ")));
 }
 
 void WriteLaw(const BrokenLaw& law, JsonWriter* json) {
@@ -104,13 +121,12 @@ void WriteLaw(const BrokenLaw& law, JsonWriter* json) {
   });
 }
 
-std::string ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
-  std::string text =
-      fmt::format("step {}: {} of {}, {}", c.change.onset, MetricName(row.key.table, row.columns[c.column]),
-                  row.together ? "all layers" : OneLine(row.key.name),
-                  HowChanged(c.change.detector, c.change.before, c.change.after));
-  if (ranks > 1) text += fmt::format(", rank {}", row.key.rank);
-  return text;
+Message ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
+  const Message of = row.together ? Msg("all layers") : Message(OneLine(row.key.name));
+  const Message what = Metric(row.key.table, row.columns[c.column], of);
+  std::vector<Message> said = {HowChanged(c.change.detector, c.change.before, c.change.after)};
+  if (ranks > 1) said.push_back(Message(fmt::format("rank {}", row.key.rank)));
+  return Msg("step {}: {}, {}", c.change.onset, what, Joined(said, Msg(", ")));
 }
 
 void WriteChange(const RowChange& c, const RowName& row, JsonWriter* json) {
@@ -158,11 +174,15 @@ void WriteEvent(const JudgedEvent& event, const Judgement& judgement, JsonWriter
 
 }  // namespace
 
-std::string EventText(const JudgedEvent& event, const Judgement& judgement) {
+Message EventText(const JudgedEvent& event, const Judgement& judgement) {
   if (event.by_law) return LawText(event.laws.front());
-  return fmt::format("step {}: {}{}, {}{}{}", event.onset, MetricName(event.table, event.column), Where(event),
-                     HowChanged(event.detector, event.before, event.after), Whose(event, judgement.ranks),
-                     Lead(event, judgement.has_loss));
+  const Message where = Where(event);
+  const Message what =
+      where.empty() ? KnownText(MetricName(event.table, event.column)) : Metric(event.table, event.column, where);
+  return Msg("step {}: {}, {}", event.onset, what,
+             Joined({HowChanged(event.detector, event.before, event.after), Whose(event, judgement.ranks),
+                     Lead(event, judgement.has_loss)},
+                    Msg(", ")));
 }
 
 std::string EventJson(const JudgedEvent& event, const Judgement& judgement) {
@@ -171,23 +191,22 @@ std::string EventJson(const JudgedEvent& event, const Judgement& judgement) {
   return json.Take();
 }
 
-std::string JudgementText(const Judgement& judgement) {
-  std::string text =
-      fmt::format("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
-  if (judgement.events.empty()) text += "no change that a healthy training would not have\n";
+Message JudgementText(const Judgement& judgement) {
+  Message text = Msg("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
+  if (judgement.events.empty()) text += Msg("no change that a healthy training would not have\n");
   for (const JudgedEvent& event : judgement.events) {
-    text += EventText(event, judgement) + "\n";
+    text += Msg("{}\n", EventText(event, judgement));
     for (size_t i = event.by_law ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
-      text += "  " + LawText(event.laws[i]) + "\n";
+      text += Msg("  {}\n", LawText(event.laws[i]));
     }
-    if (event.laws.size() > kShownInText) text += fmt::format("  and {} more laws\n", event.laws.size() - kShownInText);
+    if (event.laws.size() > kShownInText) text += Msg("  and {} more laws\n", event.laws.size() - kShownInText);
     for (size_t i = 1; i < event.evidence.size() && i < kShownInText; ++i) {
       const RowChange& c = event.evidence[i];
-      text += "  " + ChangeText(c, judgement.rows[c.row], judgement.ranks) + "\n";
+      text += Msg("  {}\n", ChangeText(c, judgement.rows[c.row], judgement.ranks));
     }
-    if (event.changes > kShownInText) text += fmt::format("  and {} more changes\n", event.changes - kShownInText);
+    if (event.changes > kShownInText) text += Msg("  and {} more changes\n", event.changes - kShownInText);
   }
-  for (const std::string& note : judgement.notes) text += note + "\n";
+  for (const Message& note : judgement.notes) text += Msg("{}\n", note);
   return text;
 }
 

@@ -75,9 +75,11 @@ TEST(LawEvents, ALawIsEvidenceOfTheChangeBesideIt) {
   Judgement judgement;
   judgement.ranks = 3;
   judgement.events = events;
-  EXPECT_NE(JudgementText(judgement).find("step 3: law clip broken, b: it does not hold\n"), std::string::npos);
-  EXPECT_NE(JudgementText(judgement).find("  step 320: law replicas broken, a: it does not hold, rank 2 only"),
+  EXPECT_NE(JudgementText(judgement).English().find("step 3: law clip broken, b: it does not hold\n"),
             std::string::npos);
+  EXPECT_NE(
+      JudgementText(judgement).English().find("  step 320: law replicas broken, a: it does not hold, rank 2 only"),
+      std::string::npos);
   EXPECT_NE(EventJson(events[0], judgement).find("\"law_clip\""), std::string::npos);
   std::vector<JudgedEvent> later;
   AddLaws({Law("clip", 3, 1, "b")}, 4, &later);

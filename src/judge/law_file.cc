@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "json/parser.h"
 
 namespace msprobe {
@@ -24,14 +25,14 @@ bool ComparesRanks(const std::string& law) {
 Status ReadBrokenLaws(const std::string& path, size_t rank, std::vector<BrokenLaw>* laws) {
   if (!IsRegularFile(path)) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  if (file.text().size() > kMostBytes) return BadInput(path + " is too large for the laws of a rank");
+  if (file.text().size() > kMostBytes) return BadInput(Msg("{} is too large for the laws of a rank", path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
-  if (!doc["laws"].IsObject()) return BadInput(path + " has no laws: it is none that a monitor wrote");
+  if (!doc["laws"].IsObject()) return BadInput(Msg("{} has no laws: it is none that a monitor wrote", path));
   for (const JsonMember& law : doc["laws"].Members()) {
     for (const JsonValue& entry : law.value["broken"].Items()) {
       if (!entry["step"].IsInt() || !entry["text"].IsString()) {
-        return BadInput(path + " has a broken law without step or text: it is none that a monitor wrote");
+        return BadInput(Msg("{} has a broken law without step or text: it is none that a monitor wrote", path));
       }
       BrokenLaw one;
       one.law = std::string(law.name);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dump/reader.h"
@@ -35,9 +36,9 @@ Status ReadNames(const JsonValue& section, const char* key, const std::string& p
                  std::set<std::string, std::less<>>* out) {
   const JsonValue* names = section.Find(key);
   if (!names || names->IsNull()) return OkStatus();
-  if (!names->IsArray()) return BadInput(path + ": \"" + key + "\" must be a list of names of functions");
+  if (!names->IsArray()) return BadInput(Msg("{}: \"{}\" must be a list of names of functions", path, key));
   for (const JsonValue& name : names->Items()) {
-    if (!name.IsString()) return BadInput(path + ": \"" + key + "\" must be a list of names of functions");
+    if (!name.IsString()) return BadInput(Msg("{}: \"{}\" must be a list of names of functions", path, key));
     out->emplace(name.Text());
   }
   return OkStatus();
@@ -54,12 +55,12 @@ Status ReadConfig(const std::string& path, CheckConfig* out) {
   MSP_RETURN_IF_ERROR(ReadNames(*section, "white_list", path, &out->filter.white));
   MSP_RETURN_IF_ERROR(ReadNames(*section, "black_list", path, &out->filter.black));
   if (const JsonValue* handlers = section->Find("output_postprocess"); handlers && !handlers->IsNull()) {
-    if (!handlers->IsString()) return BadInput(path + ": \"output_postprocess\" must be a string, a path");
+    if (!handlers->IsString()) return BadInput(Msg("{}: \"output_postprocess\" must be a string, a path", path));
     MSP_ASSIGN_OR_RETURN(out->handlers, ReadOutputHandlers(std::string(handlers->Text())));
   }
   const JsonValue* folder = section->Find("error_data_path");
   if (!folder) return OkStatus();
-  if (!folder->IsString()) return BadInput(path + ": \"error_data_path\" must be a string, a path");
+  if (!folder->IsString()) return BadInput(Msg("{}: \"error_data_path\" must be a string, a path", path));
   out->error_data = folder->Text();
   return OkStatus();
 }
@@ -211,14 +212,14 @@ StatusOr<AccCheckReport> CheckAccuracy(const AccCheckSettings& settings, const s
   MSP_RETURN_IF_ERROR(ReadConfig(settings.config, &config));
   MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(settings.dump));
   if (!dump.framework().empty() && dump.framework() != "pytorch" && dump.framework() != "mindspore")
-    return BadInput(settings.dump + " is a dump of " + OneLine(dump.framework()) +
-                    ": acc_check calls functions of PyTorch and MindSpore");
+    return BadInput(Msg("{} is a dump of {}: acc_check calls functions of PyTorch and MindSpore", settings.dump,
+                        OneLine(dump.framework())));
   if (IsRecorded(settings) && dump.framework() == "mindspore")
-    return UsageError("-d recorded is for dumps of PyTorch: leave it out, so that the calls are made again");
+    return UsageError(Msg("-d recorded is for dumps of PyTorch: leave it out, so that the calls are made again"));
   const bool handled = !config.handlers.target.empty() || !config.handlers.golden.empty();
   if (handled && (IsRecorded(settings) || dump.framework() == "mindspore"))
-    return UsageError("output_postprocess is for calls of PyTorch that are made again: leave it out of " +
-                      settings.config);
+    return UsageError(
+        Msg("output_postprocess is for calls of PyTorch that are made again: leave it out of {}", settings.config));
   report.truncated = dump.truncated();
   CheckTables tables(FrameworkOf(dump) == LabFramework::kTorch ? CheckColumns() : MindSporeCheckColumns());
   if (!settings.resume.empty()) MSP_RETURN_IF_ERROR(tables.Continue(settings.resume, &config.filter.done));

@@ -47,7 +47,7 @@ struct AccCheckReport {
   std::vector<std::string> suspects;                                      // wrong before suspicious, at most 100
   std::vector<WorstCall> worst;                                           // at most 20, the worst first
   uint64_t known = 0;                                                     // suspects whose kernels are known
-  std::string truncated;                                                  // where the dump ends before its end
+  Message truncated;                                                      // where the dump ends before its end
 };
 
 /// `pool`: of the devices of the settings, for several dumps; null for one of its own.

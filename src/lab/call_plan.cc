@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
 #include "lab/standards/api_name.h"
@@ -110,7 +111,7 @@ StatusOr<std::vector<PlannedCall>> PlanCalls(const DumpFile& dump, const CallFil
     any = true;
     MSP_RETURN_IF_ERROR(planner.Add(i, name, &out));
   }
-  if (!any) return BadInput(dump.path() + " holds no calls of functions: dump at level L1 or mix");
+  if (!any) return BadInput(Msg("{} holds no calls of functions: dump at level L1 or mix", dump.path()));
   return out;
 }
 

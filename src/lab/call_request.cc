@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "diagnose/replay/replay_request.h"
@@ -36,7 +37,7 @@ Status WriteRange(const JsonValue& leaf, const std::string& key, JsonWriter* jso
   const JsonValue *low = leaf.Find("Min"), *high = leaf.Find("Max");
   const bool known = low && high && !low->IsNull() && !high->IsNull();
   if (!known && HasElements(leaf)) {
-    return BadInput("the dump has neither values nor a range of " + OneLine(key));
+    return BadInput(Msg("the dump has neither values nor a range of {}", OneLine(key)));
   }
   const double first = StatisticOf(leaf, "Min"), last = StatisticOf(leaf, "Max");
   const double low_finite = StatisticOf(leaf, leaf.Find("Min_except_inf_nan") ? "Min_except_inf_nan" : "Min");
@@ -85,12 +86,12 @@ Status WriteSources(const TensorFolder& folder, const CallTensors& tensors, bool
     if (name && name->IsString()) {
       MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
       if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
-        return BadInput(OneLine(path) + " is not a file of PyTorch");
+        return BadInput(Msg("{} is not a file of PyTorch", OneLine(path)));
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
       MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())));
       WriteFile(path, file, json);
     } else if (whole) {
-      return BadInput("the dump has no values of " + OneLine(key));
+      return BadInput(Msg("the dump has no values of {}", OneLine(key)));
     } else {
       MSP_RETURN_IF_ERROR(WriteRange(*leaf, key, json));
     }

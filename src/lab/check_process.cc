@@ -5,6 +5,7 @@
 
 #include "base/embed.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
@@ -114,11 +115,11 @@ Status CheckProcess::Begin() {
   JsonDoc doc;
   const bool read = line.ok() && ParseJson(*line, "the answer of acc_check", &doc).ok();
   if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
-    return UsageError("acc_check: " + OneLine(error->Text()) +
-                      ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
+    return UsageError(Msg("acc_check: {}: set MSPROBE_PYTHON to a Python that has it, or choose the device with -d",
+                          OneLine(error->Text())));
   if (!read || !doc.Find("device"))
     return UsageError(
-        "acc_check: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
+        Msg("acc_check: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python"));
   name_ = TextOf(doc, "device");
   return OkStatus();
 }
@@ -174,7 +175,7 @@ StatusOr<CallAnswer> CheckProcess::Read(const std::string& line, std::unique_ptr
 StatusOr<CallAnswer> CheckProcess::Call(const std::string& request) {
   if (!process_) {
     if (++restarts_ > kMostEnds)
-      return InternalError("the process of acc_check ended again and again: see what it wrote above");
+      return InternalError(Msg("the process of acc_check ended again and again: see what it wrote above"));
     MSP_RETURN_IF_ERROR(Begin());
   }
   std::unique_ptr<SharedBytes::Part> part = SharedBytes::Take(shared_);
@@ -214,7 +215,7 @@ Status CheckProcess::Save(const std::string& folder, const std::string& full) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of acc_check", &doc));
   if (doc.Find("saved")) return OkStatus();
-  return InternalError("cannot save the data of " + full + ": " + TextOf(doc, "why"));
+  return InternalError(Msg("cannot save the data of {}: {}", full, TextOf(doc, "why")));
 }
 
 }  // namespace msprobe

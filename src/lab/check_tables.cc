@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "lab/csv_lines.h"
 #include "lab/standards/api_name.h"
@@ -52,7 +53,7 @@ StatusOr<std::string> KeptRows(const std::string& path, const std::vector<std::s
     for (const SheetCell& cell : cells) row.push_back(cell.text);
     if (first) {
       if (!row.empty() && row.front() == columns.front()) return OkStatus();
-      return BadInput(path + " is no table of acc_check: its first column is not " + columns.front());
+      return BadInput(Msg("{} is no table of acc_check: its first column is not {}", path, columns.front()));
     }
     row.resize(std::max(row.size(), columns.size()));
     if (keep(row)) AppendCsvLine(row, &out);
@@ -69,7 +70,7 @@ Status DropHalfLine(const std::string& path) {
   if (EndsWith(text, "\n")) return OkStatus();
   // Cells may hold line breaks, lines end in CR LF.
   const size_t end = text.rfind("\r\n");
-  if (end == std::string_view::npos) return BadInput(path + " is no table of acc_check: it has no whole line");
+  if (end == std::string_view::npos) return BadInput(Msg("{} is no table of acc_check: it has no whole line", path));
   return WriteWhole(path, std::string(text.substr(0, end + 2)));
 }
 
@@ -133,7 +134,7 @@ Status CheckTables::Create(const std::string& folder) {
   time_ = TimestampNow();
   SetPaths(folder);
   if (PathExists(result_) || PathExists(details_))
-    return BadInput(result_ + " is there already: wait a second, or choose a different -o");
+    return BadInput(Msg("{} is there already: wait a second, or choose a different -o", result_));
   MSP_RETURN_IF_ERROR(WriteWhole(float64_, HeaderOf(Float64Columns())));
   MSP_RETURN_IF_ERROR(WriteWhole(details_, HeaderOf(columns_)));
   MSP_RETURN_IF_ERROR(WriteWhole(result_, HeaderOf(ResultColumns(columns_))));
@@ -147,8 +148,8 @@ Status CheckTables::Continue(const std::string& result, std::set<std::string, st
                      name.size() == prefix.size() + kTimeDigits + 4 &&
                      IsDigits(name.substr(prefix.size(), kTimeDigits));
   if (!named)
-    return UsageError("-csv_path takes an accuracy_checking_result_{time}.csv under its own name, not " +
-                      OneLine(result));
+    return UsageError(
+        Msg("-csv_path takes an accuracy_checking_result_{{time}}.csv under its own name, not {}", OneLine(result)));
   time_ = name.substr(prefix.size(), kTimeDigits);
   SetPaths(std::string(DirName(result)));
   result_ = result;
@@ -171,7 +172,7 @@ Status CheckTables::OpenToAppend() {
   for (const auto& [path, fd] :
        {std::pair{&result_, &result_fd_}, std::pair{&details_, &details_fd_}, std::pair{&float64_, &float64_fd_}}) {
     *fd = open(path->c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-    if (*fd < 0) return BadInput("cannot write " + *path + ": " + std::strerror(errno));
+    if (*fd < 0) return BadInput(Msg("cannot write {}: {}", *path, KnownText(std::strerror(errno))));
   }
   return OkStatus();
 }
@@ -180,7 +181,7 @@ Status CheckTables::Append(int fd, const std::string& path, const std::string& t
   for (size_t at = 0; at < text.size();) {
     const ssize_t wrote = write(fd, text.data() + at, text.size() - at);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return InternalError("cannot write " + path + ": " + std::strerror(errno));
+    if (wrote <= 0) return InternalError(Msg("cannot write {}: {}", path, KnownText(std::strerror(errno))));
     at += static_cast<size_t>(wrote);
   }
   return OkStatus();

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "diagnose/replay/op_call.h"
@@ -31,10 +32,10 @@ Status WriteFiles(const DumpFile& dump, const std::vector<const JsonValue*>& val
       const JsonValue* name = leaf->Find("data_name");
       if (!name || !name->IsString())
         return BadInput(
-            "the dump of a rank has no values of it: communications are checked with task tensor on all ranks");
+            Msg("the dump of a rank has no values of it: communications are checked with task tensor on all ranks"));
       MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
       if (!EndsWith(path, ".pt") && !EndsWith(path, ".safetensors"))
-        return BadInput(OneLine(path) + " is not a file of PyTorch");
+        return BadInput(Msg("{} is not a file of PyTorch", OneLine(path)));
       // Our own reader looks first: sizes that do not fit are found before anything is allocated.
       MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
       json->Member(name->Text(), path);
@@ -104,7 +105,7 @@ Status CollectiveCalls::Open(const DumpFile& dump) {
   own_ = &dump;
   std::error_code error;
   const std::string path = std::filesystem::absolute(dump.path(), error).lexically_normal().string();
-  if (error) return BadInput("cannot find " + dump.path() + ": " + error.message());
+  if (error) return BadInput(Msg("cannot find {}: {}", dump.path(), KnownText(error.message())));
   const std::string folder(DirName(path));
   std::vector<RankDump> dumps;
   const StatusOr<DumpPath> step = ResolveDumpPath(std::string(DirName(folder)));
@@ -138,18 +139,17 @@ Status CollectiveCalls::CheckEvent(const CommCall& call, const CommEvent& event)
   for (const int rank : event.missing) {
     const auto broken = broken_.find(rank);
     if (broken != broken_.end()) return BadInput(broken->second);
-    return BadInput(fmt::format(
-        "it needs the dumps of all ranks of its group side by side, and rank {} has no such call there", rank));
+    return BadInput(
+        Msg("it needs the dumps of all ranks of its group side by side, and rank {} has no such call there", rank));
   }
   if (event.members.size() < 2)
-    return BadInput("it needs the dumps of all ranks of its group side by side, and there is only this one");
+    return BadInput(Msg("it needs the dumps of all ranks of its group side by side, and there is only this one"));
   if (event.members.size() > kMostRanks)
-    return BadInput(
-        fmt::format("its group has {} ranks, and at most {} are started", event.members.size(), kMostRanks));
+    return BadInput(Msg("its group has {} ranks, and at most {} are started", event.members.size(), kMostRanks));
   const bool pair = FlowOf(call.api) == CommFlow::kSend || FlowOf(call.api) == CommFlow::kReceive;
   for (const CommMember& member : event.members) {
     const std::string& other = graph_.ranks[member.rank].calls[member.call].api;
-    if (!pair && other != call.api) return BadInput("other ranks make another call: " + OneLine(other));
+    if (!pair && other != call.api) return BadInput(Msg("other ranks make another call: {}", OneLine(other)));
   }
   return OkStatus();
 }
@@ -159,10 +159,10 @@ StatusOr<std::string> CollectiveCalls::Request(const PlannedCall& call) const {
   const CommRank& rank = graph_.ranks[own];
   const size_t at = rank.CallFrom(call.forward);
   if (at == rank.calls.size() || rank.calls[at].op != call.forward || rank.calls[at].parts.size() != 1)
-    return BadInput("API " + call.full + " not support for acc_check. SKIP.");
+    return BadInput(Msg("API {} not support for acc_check. SKIP.", call.full));
   const CommCall& found = rank.calls[at];
   const CommPart& part = found.parts.front();
-  if (!part.takes) return BadInput("nothing arrives at this rank: the results of the others are judged");
+  if (!part.takes) return BadInput(Msg("nothing arrives at this rank: the results of the others are judged"));
   const CommEvent& event = graph_.events[part.event];
   MSP_RETURN_IF_ERROR(CheckEvent(found, event));
   JsonWriter json;
@@ -191,7 +191,7 @@ StatusOr<std::string> CollectiveCalls::Request(const PlannedCall& call) const {
   json.EndArray();
   const bool pair = FlowOf(found.api) == CommFlow::kReceive;
   if (!pair && !known && ranks_ > 0 && ranks_ != event.members.size())
-    return BadInput(fmt::format("it needs the dumps of all {} ranks of the training side by side", ranks_));
+    return BadInput(Msg("it needs the dumps of all {} ranks of the training side by side", ranks_));
   json.Member("known", known || ranks_ > 0);
   json.EndObject();
   json.EndObject();

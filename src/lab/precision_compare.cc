@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "lab/csv_lines.h"
 #include "lab/standards/api_name.h"
@@ -36,7 +37,7 @@ class DetailsReader {
       return OkStatus();
     };
     MSP_RETURN_IF_ERROR(ReadCsv(path_, take));
-    if (!header_) return BadInput(path_ + " is empty: give an accuracy_checking_details_*.csv of acc_check");
+    if (!header_) return BadInput(Msg("{} is empty: give an accuracy_checking_details_*.csv of acc_check", path_));
     return std::move(rows_);
   }
 
@@ -51,7 +52,8 @@ class DetailsReader {
       if (at == cells.end()) missing.append(missing.empty() ? "" : ", ").append(name);
     }
     if (missing.empty()) return OkStatus();
-    return BadInput(path_ + " lacks the columns " + missing + ": give an accuracy_checking_details_*.csv of acc_check");
+    return BadInput(
+        Msg("{} lacks the columns {}: give an accuracy_checking_details_*.csv of acc_check", path_, missing));
   }
 
   std::string path_;
@@ -101,7 +103,8 @@ class PrecisionTables {
       ++missing_;
       return OkStatus();
     }
-    if (!found->second) return BadInput(settings_.gpu + " has several rows " + OneLine(name) + ": remove all but one");
+    if (!found->second)
+      return BadInput(Msg("{} has several rows {}: remove all but one", settings_.gpu, OneLine(name)));
     const RatioRow row = CompareRatios(npu, *found->second, parts.api, settings_.release);
     if (!row.failed.empty()) {
       TakeFailed(name, row);
@@ -143,8 +146,8 @@ class PrecisionTables {
     MSP_RETURN_IF_ERROR(WriteFile("api_precision_compare_details_" + time + ".csv", details_, &report_->details));
     MSP_RETURN_IF_ERROR(WriteFile("api_precision_compare_result_" + time + ".csv", result_, &report_->result));
     if (missing_ == 0) return OkStatus();
-    report_->warnings.push_back(std::to_string(missing_) + " rows of " + settings_.npu + " have no partner in " +
-                                settings_.gpu + ": they are left out");
+    report_->warnings.push_back(
+        Msg("{} rows of {} have no partner in {}: they are left out", missing_, settings_.npu, settings_.gpu));
     return OkStatus();
   }
 
@@ -200,8 +203,8 @@ StatusOr<PrecisionCompareReport> ComparePrecision(const PrecisionCompareSettings
   for (const DetailsRow& row : npu) MSP_RETURN_IF_ERROR(tables.Take(row, by_name));
   tables.Finish();
   if (report.passed + report.failed + report.warned + report.skipped == 0)
-    return BadInput(settings.npu + " and " + settings.gpu +
-                    " have no row in common: give the two files of the same dump");
+    return BadInput(
+        Msg("{} and {} have no row in common: give the two files of the same dump", settings.npu, settings.gpu));
   MSP_RETURN_IF_ERROR(tables.Write());
   return report;
 }

@@ -19,7 +19,7 @@ struct PrecisionCompareSettings {
 struct PrecisionCompareReport {
   std::string result, details;                               // files
   uint64_t passed = 0, warned = 0, failed = 0, skipped = 0;  // functions
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 StatusOr<PrecisionCompareReport> ComparePrecision(const PrecisionCompareSettings& settings);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "lab/ulp_table.h"
 #include "ops/op_traits.h"
@@ -115,7 +116,7 @@ StatusOr<std::vector<int64_t>> ParseShape(const std::string& text) {
     int64_t size = 0;
     const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, size);
     if (error != std::errc() || rest != text.data() + end || size < 1 || size > kMostSize)
-      return UsageError("a shape is sizes such as 64x512, not " + OneLine(text));
+      return UsageError(Msg("a shape is sizes such as 64x512, not {}", OneLine(text)));
     out.push_back(size);
     at = end + 1;
   }
@@ -127,8 +128,8 @@ StatusOr<ToleranceLine> ToleranceOf(const ToleranceQuery& query) {
   if (const auto bound = MeasuredBound(name, query.backward, query.dtype)) return OfFunction(query, *bound);
   const Arithmetic kind = TraitsOf(name).arithmetic;
   if (query.backward)
-    return UsageError("the gradient of " + OneLine(query.op) +
-                      " was not measured: acc_check judges that of a recorded call");
+    return UsageError(
+        Msg("the gradient of {} was not measured: acc_check judges that of a recorded call", OneLine(query.op)));
   if (kind == Arithmetic::kCopy) {
     ToleranceLine out;
     out.rule = "exact";
@@ -137,11 +138,11 @@ StatusOr<ToleranceLine> ToleranceOf(const ToleranceQuery& query) {
     return out;
   }
   if (kind == Arithmetic::kUnknown || kind == Arithmetic::kElementwise || kind == Arithmetic::kFunction)
-    return UsageError("no bound is known for " + OneLine(query.op) + ": acc_check judges a recorded call of it");
+    return UsageError(Msg("no bound is known for {}: acc_check judges a recorded call of it", OneLine(query.op)));
   const double terms = TermsOf(query, kind);
   if (terms == 0)
-    return UsageError("the bound of " + OneLine(query.op) +
-                      " depends on how much it sums up: give --shape 64x512,512x32 or --terms 512");
+    return UsageError(Msg("the bound of {} depends on how much it sums up: give --shape 64x512,512x32 or --terms 512",
+                          OneLine(query.op)));
   const bool linear = kind == Arithmetic::kProduct || name == "sum" || name == "mean" || name == "nansum" ||
                       name == "nanmean" || name == "cumsum" || name == "trace";
   return linear ? OfSum(query, terms) : OfNorm(query, kind, terms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -15,8 +16,8 @@ StatusOr<Framework> FrameworkOf(const DumpFile& dump) {
   if (name == "pytorch") return Framework::kPyTorch;
   if (name == "mindspore" || name == "mindtorch") return Framework::kMindSpore;
   if (!name.empty()) {
-    return BadInput(dump.path() + " is of the framework \"" + OneLine(name) +
-                    "\": dumps of pytorch, mindspore and mindtorch are compared");
+    return BadInput(Msg("{} is of the framework \"{}\": dumps of pytorch, mindspore and mindtorch are compared",
+                        dump.path(), OneLine(name)));
   }
   constexpr size_t kLookedAt = 64;
   const std::string_view text = dump.file().text();

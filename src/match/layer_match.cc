@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "match/dump_ops.h"
 #include "match/name_mapping.h"
@@ -342,31 +343,34 @@ MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const st
   return plan;
 }
 
-std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
+Message UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping) {
+  const std::string file = OneLine(mapping.layer_file);
   if (plan.rules == MatchPlan::RuleUse::kUsed) {
-    if (plan.unknown_classes.empty()) return "";
+    if (plan.unknown_classes.empty()) return {};
     std::string lines;
     for (const size_t rule : plan.unknown_classes) {
       const LayerRule& unknown = mapping.layers[rule];
       lines += (lines.empty() ? "line " : ", line ") + std::to_string(unknown.line) + ": " + OneLine(unknown.type);
     }
-    return OneLine(mapping.layer_file) + " names classes of which the target has no module (" + lines +
-           "): correct them, or leave them out";
+    return Msg("{} names classes of which the target has no module ({}): correct them, or leave them out", file, lines);
   }
   for (const LayerRule& rule : mapping.layers) {
     if (rule.children.empty()) continue;
     const auto& [target_child, golden_child] = rule.children.front();
-    const bool target = plan.rules == MatchPlan::RuleUse::kNoTarget;
-    return OneLine(mapping.layer_file) + " matches nothing: the " + (target ? "target" : "golden run") +
-           " has nothing that it names, first in line " + std::to_string(rule.line) + ", " +
-           OneLine(rule.type + ": {" + target_child + ": " + golden_child + "}") +
-           "; --suggest_mapping FILE writes one that fits";
+    const std::string first = OneLine(rule.type + ": {" + target_child + ": " + golden_child + "}");
+    return plan.rules == MatchPlan::RuleUse::kNoTarget
+               ? Msg("{} matches nothing: the target has nothing that it names, first in line {}, {}; "
+                     "--suggest_mapping FILE writes one that fits",
+                     file, rule.line, first)
+               : Msg("{} matches nothing: the golden run has nothing that it names, first in line {}, {}; "
+                     "--suggest_mapping FILE writes one that fits",
+                     file, rule.line, first);
   }
-  return "";
+  return {};
 }
 
 StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, const std::vector<LayerRule>& rules) {
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   LayerSide sides[2];
   for (const bool of_target : {true, false}) {
     const DumpFile& dump = of_target ? target : golden;
@@ -374,8 +378,8 @@ StatusOr<MatchPlan> MatchLayers(const DumpFile& target, const DumpFile& golden, 
     side.ops = OpNames(dump);
     MSP_ASSIGN_OR_RETURN(side.parents, dump.Parents());
     if (side.parents) continue;
-    warnings.push_back("there is no " + JoinPath(DirName(dump.path()), "construct.json") +
-                       ": functions count as outside of all modules");
+    warnings.push_back(Msg("there is no {}: functions count as outside of all modules",
+                           JoinPath(DirName(dump.path()), "construct.json")));
   }
   MatchPlan plan = MatchLayers(sides[0], sides[1], rules);
   plan.warnings = std::move(warnings);

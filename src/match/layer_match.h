@@ -29,7 +29,7 @@ MatchPlan MatchLayers(const LayerSide& target, const LayerSide& golden, const st
 
 /// "" unless the mapping has rules and none of them gave an op its partner: then which file and line, and which side
 /// lacks the names.
-std::string UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping);
+Message UnusedRulesWarning(const MatchPlan& plan, const Mapping& mapping);
 
 /// Where the ops of a run are, as nested YAML: what the rules of a mapping go by. Layers deeper than 100 are left out.
 using TakeText = std::function<Status(std::string_view)>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/embed.h"
+#include "base/message.h"
 #include "base/text.h"
 
 MSPROBE_EMBED(vl_ms_lf, MSPROBE_TEMPLATES_DIR "/qwen2.5-vl_mindspeed-llamafactory.yaml");
@@ -26,8 +27,8 @@ StatusOr<const LayerTemplate*> FindLayerTemplate(std::string_view name) {
     if (t.name == name) return &t;
     names.append(names.empty() ? "" : ", ").append(t.name);
   }
-  return UsageError("there is no layer mapping template \"" + OneLine(name) + "\": --template takes " + names +
-                    ", or list");
+  return UsageError(
+      Msg("there is no layer mapping template \"{}\": --template takes {}, or list", OneLine(name), names));
 }
 
 }  // namespace msprobe

@@ -1,5 +1,6 @@
 #include "match/mapping.h"
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "match/layer_templates.h"
@@ -11,19 +12,19 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 std::string Quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
-Status BadEntry(const std::string& path, const YamlNode& node, const std::string& why) {
-  return BadInput(path + ", line " + std::to_string(node.line) + ": " + why);
+Status BadEntry(const std::string& path, const YamlNode& node, const Message& why) {
+  return BadInput(Msg("{}, line {}: {}", path, node.line, why));
 }
 
 /// {target: golden} of texts.
 StatusOr<Pairs> ReadPairs(const std::string& path, const YamlNode& map, const std::string& what) {
   if (map.IsNull()) return Pairs();
-  if (!map.IsMap()) return BadEntry(path, map, "expected lines \"" + what + "\"");
+  if (!map.IsMap()) return BadEntry(path, map, Msg("expected lines \"{}\"", KnownText(what)));
   Pairs out;
   out.reserve(map.members.size());
   for (const auto& [key, value] : map.members) {
     if (!value.IsText() || key.empty()) {
-      return BadEntry(path, value, Quoted(OneLine(key)) + " must have one text as its value: " + what);
+      return BadEntry(path, value, Msg("\"{}\" must have one text as its value: {}", OneLine(key), KnownText(what)));
     }
     out.emplace_back(key, value.text);
   }
@@ -38,22 +39,21 @@ StatusOr<std::vector<std::string>> ReadTexts(const std::string& path, const Yaml
   if (!list && EndsWith(key, "s")) list = entry.Find(key.substr(0, key.size() - 1));
   if (!list || list->IsNull()) return out;
   if (list->IsText()) return std::vector<std::string>{list->text};
-  if (!list->IsList()) return BadEntry(path, *list, Quoted(key) + " must be a list of positions");
+  if (!list->IsList()) return BadEntry(path, *list, Msg("\"{}\" must be a list of positions", key));
   for (const YamlNode& item : list->items) {
-    if (!item.IsText()) return BadEntry(path, item, Quoted(key) + " must hold numbers and names");
+    if (!item.IsText()) return BadEntry(path, item, Msg("\"{}\" must hold numbers and names", key));
     out.push_back(item.text);
   }
   return out;
 }
 
 StatusOr<ApiRule> ReadApiRule(const std::string& path, const YamlNode& entry) {
-  if (!entry.IsMap()) return BadEntry(path, entry, "each entry must be a map with ms_api and pt_api");
+  if (!entry.IsMap()) return BadEntry(path, entry, Msg("each entry must be a map with ms_api and pt_api"));
   ApiRule rule;
   const auto name = [&](const char* key, std::string* out) -> Status {
     const YamlNode* node = entry.Find(key);
     if (!node || !node->IsText()) {
-      return BadEntry(path, entry,
-                      std::string("an entry has no \"") + key + "\": the name of the API, as dumps have it");
+      return BadEntry(path, entry, Msg("an entry has no \"{}\": the name of the API, as dumps have it", key));
     }
     *out = node->text;
     return OkStatus();
@@ -65,9 +65,8 @@ StatusOr<ApiRule> ReadApiRule(const std::string& path, const YamlNode& entry) {
     MSP_ASSIGN_OR_RETURN(const std::vector<std::string> golden, ReadTexts(path, entry, "pt_" + key));
     if (target.size() != golden.size()) {
       return BadEntry(path, entry,
-                      OneLine(rule.target) + ": ms_" + key + " has " + std::to_string(target.size()) +
-                          " entries and pt_" + key + " " + std::to_string(golden.size()) +
-                          ": list each with its partner");
+                      Msg("{}: ms_{} has {} entries and pt_{} {}: list each with its partner", OneLine(rule.target),
+                          key, target.size(), key, golden.size()));
     }
     for (size_t i = 0; i < target.size(); ++i) out->emplace_back(target[i], golden[i]);
     return OkStatus();
@@ -82,7 +81,7 @@ StatusOr<ApiRule> ReadApiRule(const std::string& path, const YamlNode& entry) {
 Status ReadApis(const std::string& path, Mapping* out) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
   if (root.IsNull()) return OkStatus();
-  if (!root.IsList()) return BadEntry(path, root, "an api mapping is a list of entries with ms_api and pt_api");
+  if (!root.IsList()) return BadEntry(path, root, Msg("an api mapping is a list of entries with ms_api and pt_api"));
   for (const YamlNode& entry : root.items) {
     MSP_ASSIGN_OR_RETURN(ApiRule rule, ReadApiRule(path, entry));
     out->apis.push_back(std::move(rule));
@@ -93,15 +92,16 @@ Status ReadApis(const std::string& path, Mapping* out) {
 /// A class or a child that stands twice would lose what the first place says of it.
 Status CheckOnce(const std::string& path, const std::string& key, const YamlNode& value) {
   if (value.replaced == 0) return OkStatus();
-  return BadEntry(path, value,
-                  Quoted(OneLine(key)) + " stands in line " + std::to_string(value.replaced) +
-                      " already: put what belongs to it in one place");
+  return BadEntry(
+      path, value,
+      Msg("\"{}\" stands in line {} already: put what belongs to it in one place", OneLine(key), value.replaced));
 }
 
 Status ReadLayers(const YamlNode& root, const std::string& path, Mapping* out) {
   out->layer_file = path;
   if (root.IsNull()) return OkStatus();
-  if (!root.IsMap()) return BadEntry(path, root, "a layer mapping is a map from classes to maps of their children");
+  if (!root.IsMap())
+    return BadEntry(path, root, Msg("a layer mapping is a map from classes to maps of their children"));
   for (const auto& [type, children] : root.members) {
     LayerRule rule;
     rule.type = type == "Cell" ? "TopLayer" : type;  // the name that older files use
@@ -124,19 +124,20 @@ Status CheckSettings(const MappingSettings& s) {
   for (const auto& [given, name] : options) {
     if (!given) continue;
     if (&given == &options[1].first && s.cell) continue;  // modules and functions
-    if (!first.empty()) return UsageError(first + " and " + name + " exclude each other: give one of them");
+    if (!first.empty()) return UsageError(Msg("{} and {} exclude each other: give one of them", first, name));
     first = name;
   }
   if (s.fuzzy && (s.data || s.layer || !s.layer_template.empty() || s.consistent_check)) {
-    return UsageError(first + " says which ops belong together, -fm/--fuzzy_match goes by order: give one of them");
+    return UsageError(
+        Msg("{} says which ops belong together, -fm/--fuzzy_match goes by order: give one of them", first));
   }
-  if (s.data && s.data->empty()) return UsageError("-dm/--data_mapping needs its YAML file");
+  if (s.data && s.data->empty()) return UsageError(Msg("-dm/--data_mapping needs its YAML file"));
   if (!s.consistent_check && !s.backend.empty()) {
-    return UsageError("--backend says what trained the target of --consistent_check: give both or neither");
+    return UsageError(Msg("--backend says what trained the target of --consistent_check: give both or neither"));
   }
   if (s.consistent_check && s.backend != "fsdp" && s.backend != "megatron") {
     return UsageError(
-        "--consistent_check needs to know what trained the target: add --backend fsdp or --backend megatron");
+        Msg("--consistent_check needs to know what trained the target: add --backend fsdp or --backend megatron"));
   }
   return OkStatus();
 }

@@ -1,5 +1,6 @@
 #include "match/match_dumps.h"
 
+#include "base/message.h"
 #include "base/text.h"
 #include "match/cross_items.h"
 #include "match/cross_match.h"
@@ -51,13 +52,15 @@ Status LinkItems(const DumpFile& target, const DumpFile& golden,
     it->second.links.push_back(std::move(link));
   }
   if (first_unknown != nullptr && unknown == items.size()) {
-    return BadInput("the data mapping names no item of " + target.path() + ", its first is " + OneLine(*first_unknown) +
-                    ": lines are \"item of the target: item of the golden run\", with full names");
+    return BadInput(
+        Msg("the data mapping names no item of {}, its first is {}: lines are \"item of the target: item of the golden "
+            "run\", with full names",
+            target.path(), OneLine(*first_unknown)));
   }
   const auto warn = [&](size_t n, const std::string* first, const std::string& whose) {
     if (n == 0) return;
-    plan->warnings.push_back("the data mapping names " + std::to_string(n) + " items that " + whose +
-                             " does not have, the first is " + OneLine(*first));
+    plan->warnings.push_back(
+        Msg("the data mapping names {} items that {} does not have, the first is {}", n, whose, OneLine(*first)));
   };
   warn(unknown, first_unknown, target.path());
   warn(lost, first_lost, golden.path());
@@ -191,9 +194,10 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
     if (plan.matched > 0) return plan;
   }
   if (mapping.api && !(target_framework == Framework::kMindSpore && golden_framework == Framework::kPyTorch)) {
-    return UsageError("-am/--api_mapping pairs functions of MindSpore with those of PyTorch, but " + target.path() +
-                      " is of " + std::string(FrameworkName(target_framework)) + " and " + golden.path() + " of " +
-                      std::string(FrameworkName(golden_framework)) + ": leave it out, or map items by -dm");
+    return UsageError(
+        Msg("-am/--api_mapping pairs functions of MindSpore with those of PyTorch, but {} is of {} and {} of {}: leave "
+            "it out, or map items by -dm",
+            target.path(), FrameworkName(target_framework), golden.path(), FrameworkName(golden_framework)));
   }
   std::vector<std::string> renamed;  // names are copied only where some change
   const bool cells = !mapping.cells.empty();
@@ -232,8 +236,10 @@ StatusOr<MatchPlan> MatchFused(const DumpFile& target, const DumpFile& golden, c
   }
   CountMatches(golden.ops().size(), &plan);
   if (plan.matched > 0) return plan;
-  return BadInput("no module of " + target.path() + " has a partner in " + golden.path() +
-                  ": --consistent_check compares L0 dumps of a training (-tp) and of an inference engine (-gp)");
+  return BadInput(
+      Msg("no module of {} has a partner in {}: --consistent_check compares L0 dumps of a training (-tp) and of an "
+          "inference engine (-gp)",
+          target.path(), golden.path()));
 }
 
 }  // namespace
@@ -252,7 +258,7 @@ StatusOr<MatchPlan> MatchDumps(const DumpFile& target, const DumpFile& golden, c
       MSP_RETURN_IF_ERROR(FillImplementations(target, golden, mapping.layers, &plan));
     if (plan.cross && !plan.implementations)
       MSP_RETURN_IF_ERROR(FillLayersAcross(target, golden, mapping.layers, &plan));
-    if (std::string text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
+    if (Message text = UnusedRulesWarning(plan, mapping); !text.empty()) plan.warnings.push_back(std::move(text));
     return plan;
   }
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchRenamed(target, golden, mapping, options));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/big_array.h"
+#include "base/message.h"
 #include "match/fused_plan.h"
 #include "match/name_sequence.h"
 
@@ -54,7 +55,7 @@ struct MatchPlan {
   enum class RuleUse : uint8_t { kNoTarget, kNoGolden, kUsed };
   RuleUse rules = RuleUse::kUsed;
   std::vector<size_t> unknown_classes = {};  // rules of a layer mapping whose class the target does not have
-  std::vector<std::string> warnings;         // of the mapping: what it names and the dumps do not have
+  std::vector<Message> warnings;             // of the mapping: what it names and the dumps do not have
   size_t matched = 0;
   size_t skipped = 0;  // target ops that are not part of the comparison
   /// Ops that a recording that was cut may have had, on the other side: of the target from `seen_target` on, and golden

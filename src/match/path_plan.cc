@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/reader.h"
 #include "json/writer.h"
@@ -31,7 +32,8 @@ std::string FileOf(const std::string& dir, bool debug) {
 
 Status CheckFileName(const std::string& path) {
   if (EndsWith(path, "dump.json") || IsDebugName(path)) return OkStatus();
-  return BadInput(path + " is neither a dump.json nor a debug.json: give one of these, or a directory that holds them");
+  return BadInput(
+      Msg("{} is neither a dump.json nor a debug.json: give one of these, or a directory that holds them", path));
 }
 
 /// Pairs the ranks of one step on both sides: by id, or the only one with the only one.
@@ -115,7 +117,7 @@ StatusOr<PathPlan> PlanModes(const std::string& target, const std::string& golde
     if (IsDirectory(t) && IsDirectory(g)) {
       MSP_ASSIGN_OR_RETURN(PathPlan part, PlanPaths(t, g));
       if (!plan.pairs.empty() && part.debug != plan.debug) {
-        return BadInput(t + " and the dumps beside it differ in kind: compare the two directories one by one");
+        return BadInput(Msg("{} and the dumps beside it differ in kind: compare the two directories one by one", t));
       }
       plan.debug = part.debug;
       for (FilePair& pair : part.pairs) {
@@ -137,7 +139,8 @@ StatusOr<PathPlan> PlanModes(const std::string& target, const std::string& golde
     }
   }
   if (!plan.pairs.empty()) return plan;
-  return BadInput(target + " and " + golden + " have no mode in common: compare a directory below them with one below");
+  return BadInput(
+      Msg("{} and {} have no mode in common: compare a directory below them with one below", target, golden));
 }
 
 }  // namespace
@@ -147,8 +150,8 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
   MSP_ASSIGN_OR_RETURN(const DumpPath t, ResolveDumpPath(target));
   MSP_ASSIGN_OR_RETURN(const DumpPath g, ResolveDumpPath(golden));
   if (t.kind != g.kind) {
-    return BadInput(target + " is " + std::string(KindName(t.kind)) + " but " + golden + " is " +
-                    std::string(KindName(g.kind)) + ": give two paths of the same kind");
+    return BadInput(Msg("{} is {} but {} is {}: give two paths of the same kind", target, KnownText(KindName(t.kind)),
+                        golden, KnownText(KindName(g.kind))));
   }
   PathPlan plan;
   if (t.kind == PathKind::kFile) {
@@ -156,8 +159,8 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
     MSP_RETURN_IF_ERROR(CheckFileName(golden));
     plan.debug = IsDebugName(target);
     if (plan.debug != IsDebugName(golden)) {
-      return BadInput(target + " and " + golden +
-                      " differ in kind: compare dump.json with dump.json, debug.json with debug.json");
+      return BadInput(Msg("{} and {} differ in kind: compare dump.json with dump.json, debug.json with debug.json",
+                          target, golden));
     }
     FilePair pair;
     pair.target = target;
@@ -167,13 +170,16 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
   }
   plan.debug = !HasDump(t);
   if (plan.debug == HasDump(g)) {
-    return BadInput((plan.debug ? target : golden) + " holds no dump.json but " + (plan.debug ? golden : target) +
-                    " does: compare dump.json with dump.json, debug.json with debug.json");
+    return BadInput(
+        Msg("{} holds no dump.json but {} does: compare dump.json with dump.json, debug.json with debug.json",
+            (plan.debug ? target : golden), (plan.debug ? golden : target)));
   }
   PairSteps(t, g, &plan);
   if (plan.pairs.empty()) {
-    return BadInput("no rank of " + target + " has a partner in " + golden +
-                    ": ranks pair by id and steps by number; give two dump.json files to pair them yourself");
+    return BadInput(
+        Msg("no rank of {} has a partner in {}: ranks pair by id and steps by number; give two dump.json files to pair "
+            "them yourself",
+            target, golden));
   }
   return plan;
 }

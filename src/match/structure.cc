@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "dump/flatten.h"
@@ -84,11 +85,11 @@ StatusOr<Structure> Structure::Read(const DumpFile& dump, Vocabulary vocabulary)
     if (!out.parents_ || !out.parents_->Has(name)) out.AddCall(name, op);
   }
   if (out.calls_.empty()) {
-    return BadInput(dump.path() + " has no construct.json that lists modules or calls: dump with level L0 or mix");
+    return BadInput(
+        Msg("{} has no construct.json that lists modules or calls: dump with level L0 or mix", dump.path()));
   }
   if (out.too_deep_) {
-    return BadInput(dump.path() + " nests modules more than " + std::to_string(kMostDepth) +
-                    " deep: its names are damaged");
+    return BadInput(Msg("{} nests modules more than {} deep: its names are damaged", dump.path(), kMostDepth));
   }
   MSP_RETURN_IF_ERROR(out.ReadParameters(dump));
   out.NameModules();

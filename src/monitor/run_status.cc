@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -39,10 +40,10 @@ bool ProcessIsGone(const RankStatus& rank) {
 
 StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(JoinPath(directory, "heartbeat.json")));
-  if (file.text().size() > kMostBytes) return BadInput(file.path() + " is too large for a heartbeat");
+  if (file.text().size() > kMostBytes) return BadInput(Msg("{} is too large for a heartbeat", file.path()));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), file.path(), &doc));
-  if (!doc["rank"].IsInt() || !doc["state"].IsString()) return BadInput(file.path() + " is not a heartbeat");
+  if (!doc["rank"].IsInt() || !doc["state"].IsString()) return BadInput(Msg("{} is not a heartbeat", file.path()));
   RankStatus rank;
   rank.directory = directory;
   rank.rank = doc["rank"].Int();
@@ -67,19 +68,19 @@ void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
       std::max(kLeastSilence, kSilentSteps * rank->seconds_per_step * static_cast<double>(rank->interval));
   if (rank->state == "running") {
     if (ProcessIsGone(*rank)) {
-      rank->findings.push_back("its process is gone without an end report: it was killed or it crashed");
+      rank->findings.push_back(Msg("its process is gone without an end report: it was killed or it crashed"));
     } else if (age > patience) {
-      rank->findings.push_back(fmt::format("no heartbeat for {:.0f} s: it hangs, or its machine does", age));
+      rank->findings.push_back(Msg("no heartbeat for {:.0f} s: it hangs, or its machine does", age));
     }
   } else if (rank->state != "ended") {
-    rank->findings.push_back("the monitor ended with an error: see the log of the rank");
+    rank->findings.push_back(Msg("the monitor ended with an error: see the log of the rank"));
   }
   if (const int64_t behind = farthest - rank->step; behind > rank->interval) {
-    rank->findings.push_back(fmt::format("{} steps behind the farthest rank", behind));
+    rank->findings.push_back(Msg("{} steps behind the farthest rank", behind));
   }
-  for (const std::string& law : rank->laws) rank->findings.push_back(law);
+  for (const std::string& law : rank->laws) rank->findings.push_back(Message(law));
   if (!rank->silent.empty()) {
-    rank->findings.push_back(fmt::format("{} of {} series without a value", rank->silent.size(), rank->requested));
+    rank->findings.push_back(Msg("{} of {} series without a value", rank->silent.size(), rank->requested));
   }
 }
 
@@ -107,8 +108,8 @@ StatusOr<RunStatus> ReadRunStatus(const std::string& directory, double now) {
     }
   }
   if (newest.empty()) {
-    return BadInput("no heartbeat.json in " + directory +
-                    " or in a directory of it: give the output directory of a monitor");
+    return BadInput(
+        Msg("no heartbeat.json in {} or in a directory of it: give the output directory of a monitor", directory));
   }
   RunStatus run;
   for (auto& [number, rank] : newest) {
@@ -119,15 +120,38 @@ StatusOr<RunStatus> ReadRunStatus(const std::string& directory, double now) {
   return run;
 }
 
-std::string RunStatusText(const RunStatus& run, double now) {
-  std::string text = fmt::format("{} ranks, farthest step {}\n", run.ranks.size(), run.step);
+namespace {
+
+Message RankLine(const RankStatus& rank, double now) {
+  const double age = std::max(now - rank.beat, 0.0);
+  const std::string place = OneLine(BaseName(rank.directory));
+  if (rank.state == "running") {
+    return Msg("rank {}: running, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank, rank.step,
+               rank.reported, rank.requested, age, place);
+  }
+  if (rank.state == "ended") {
+    return Msg("rank {}: ended, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank, rank.step,
+               rank.reported, rank.requested, age, place);
+  }
+  if (rank.state == "failed") {
+    return Msg("rank {}: failed, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank, rank.step,
+               rank.reported, rank.requested, age, place);
+  }
+  return Msg("rank {}: {}, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank, OneLine(rank.state),
+             rank.step, rank.reported, rank.requested, age, place);
+}
+
+}  // namespace
+
+Message RunStatusText(const RunStatus& run, double now) {
+  Message text = Msg("{} ranks, farthest step {}\n", run.ranks.size(), run.step);
   for (const RankStatus& rank : run.ranks) {
-    text += fmt::format("rank {}: {}, step {}, {} of {} series, last heartbeat {:.0f} s ago, {}\n", rank.rank,
-                        OneLine(rank.state), rank.step, rank.reported, rank.requested, std::max(now - rank.beat, 0.0),
-                        OneLine(BaseName(rank.directory)));
-    for (const std::string& finding : rank.findings) text += "  " + OneLine(finding) + "\n";
-    for (size_t i = 0; i < rank.silent.size() && i < kShownSilent; ++i) text += "    " + OneLine(rank.silent[i]) + "\n";
-    if (rank.silent.size() > kShownSilent) text += fmt::format("    and {} more\n", rank.silent.size() - kShownSilent);
+    text += RankLine(rank, now);
+    for (const Message& finding : rank.findings) text += Msg("  {}\n", OneLined(finding));
+    for (size_t i = 0; i < rank.silent.size() && i < kShownSilent; ++i) {
+      text += Message("    " + OneLine(rank.silent[i]) + "\n");
+    }
+    if (rank.silent.size() > kShownSilent) text += Msg("    and {} more\n", rank.silent.size() - kShownSilent);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 
 namespace msprobe {
@@ -15,9 +16,9 @@ struct RankStatus {
   uint64_t requested = 0, reported = 0;  // series
   double started = 0, beat = 0;          // seconds since 1970
   double seconds_per_step = 0;
-  std::vector<std::string> laws;      // laws of a training step that broke, a line each
-  std::vector<std::string> silent;    // series without a value, and why
-  std::vector<std::string> findings;  // what is wrong with this rank
+  std::vector<std::string> laws;    // laws of a training step that broke, a line each
+  std::vector<std::string> silent;  // series without a value, and why
+  std::vector<Message> findings;    // what is wrong with this rank
 };
 
 struct RunStatus {
@@ -30,7 +31,7 @@ struct RunStatus {
 /// `now`: seconds since 1970.
 StatusOr<RunStatus> ReadRunStatus(const std::string& directory, double now);
 
-std::string RunStatusText(const RunStatus& run, double now);
+Message RunStatusText(const RunStatus& run, double now);
 std::string RunStatusJson(const RunStatus& run, double now);
 
 }  // namespace msprobe

@@ -39,12 +39,12 @@ TEST_F(RunStatusTest, TellsWhoHangsFallsBehindAndIsSilent) {
   ASSERT_EQ(run->ranks.size(), 2u);
   EXPECT_TRUE(run->ranks[0].findings.empty());
   ASSERT_EQ(run->ranks[1].findings.size(), 4u);
-  EXPECT_EQ(run->ranks[1].findings[0], "no heartbeat for 101 s: it hangs, or its machine does");
-  EXPECT_EQ(run->ranks[1].findings[1], "4 steps behind the farthest rank");
-  EXPECT_EQ(run->ranks[1].findings[2], "law clip broken from step 3 on: too large");
+  EXPECT_EQ(run->ranks[1].findings[0].English(), "no heartbeat for 101 s: it hangs, or its machine does");
+  EXPECT_EQ(run->ranks[1].findings[1].English(), "4 steps behind the farthest rank");
+  EXPECT_EQ(run->ranks[1].findings[2].English(), "law clip broken from step 3 on: too large");
   EXPECT_NE(RunStatusJson(*run, 1001).find("\"laws\": ["), std::string::npos);
-  EXPECT_EQ(run->ranks[1].findings[3], "1 of 2 series without a value");
-  EXPECT_NE(RunStatusText(*run, 1001).find("actv 0:fc"), std::string::npos);
+  EXPECT_EQ(run->ranks[1].findings[3].English(), "1 of 2 series without a value");
+  EXPECT_NE(RunStatusText(*run, 1001).English().find("actv 0:fc"), std::string::npos);
 }
 
 TEST_F(RunStatusTest, RefusesWhatIsNoMonitorsOutput) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/message.h"
 #include "json/parser.h"
 #include "monitor/series_format.h"
 #include "tensor/kernels/crc32.h"
@@ -27,7 +28,7 @@ StatusOr<SeriesFile> SeriesFile::Open(const std::string& path, size_t most_bytes
   MSP_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(path));
   SeriesFile file(std::move(mapped));
   if (!file.file_.text().starts_with(kSeriesMagic)) {
-    return BadInput(path + " is not a file of series: it does not begin with " + std::string(kSeriesMagic));
+    return BadInput(Msg("{} is not a file of series: it does not begin with {}", path, kSeriesMagic));
   }
   file.whole_ = kSeriesMagic.size();
   file.Scan(most_bytes);
@@ -37,7 +38,7 @@ StatusOr<SeriesFile> SeriesFile::Open(const std::string& path, size_t most_bytes
 StatusOr<bool> SeriesFile::Follow(size_t most_bytes) {
   if (Scan(most_bytes)) return true;
   MSP_ASSIGN_OR_RETURN(MappedFile now, MappedFile::Open(file_.path()));
-  if (now.text().size() < whole_) return BadInput(file_.path() + " became shorter: read it again");
+  if (now.text().size() < whole_) return BadInput(Msg("{} became shorter: read it again", file_.path()));
   file_ = std::move(now);
   return Scan(most_bytes);
 }

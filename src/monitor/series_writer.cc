@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/message.h"
 #include "json/writer.h"
 #include "monitor/append_file.h"
 #include "monitor/series_reader.h"
@@ -37,7 +38,8 @@ Status SeriesWriter::Open(const std::string& path) {
     if (const auto file = SeriesFile::Open(path); !file.ok()) {
       cut = file.status();
     } else if (ftruncate(fd_, static_cast<off_t>(file->whole_bytes())) != 0) {
-      cut = InternalError(path + " cannot be continued: " + std::strerror(errno) + "; choose another directory");
+      cut = InternalError(
+          Msg("{} cannot be continued: {}; choose another directory", path, KnownText(std::strerror(errno))));
     }
     if (!cut.ok()) return Close(), cut;
   } else {

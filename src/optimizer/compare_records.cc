@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "optimizer/name_term.h"
 #include "optimizer/weight_values.h"
@@ -39,14 +40,14 @@ constexpr RuleSwitch kRuleSwitches[] = {{"nesterov", &UpdateRule::nesterov},
 /// The first text of each kind and how often it comes.
 class DifferenceList {
  public:
-  void Add(std::string_view what, const std::string& text) {
+  void Add(std::string_view what, const Message& text) {
     auto [at, added] = counts_.emplace(what, 0);
     if (++at->second == 1) out_.push_back({std::string(what), text});
   }
   std::vector<RecordDifference> Take() {
     for (RecordDifference& d : out_) {
       const size_t count = counts_[d.what];
-      if (count > 1) d.text += fmt::format(", and {} more", count - 1);
+      if (count > 1) d.text = Msg("{}, and {} more", d.text, count - 1);
     }
     return std::move(out_);
   }
@@ -61,16 +62,15 @@ bool IsSameNumber(double a, double b) { return a == b || static_cast<float>(a) =
 
 void CompareRules(const UpdateRule& a, const UpdateRule& b, const std::string& where, DifferenceList* out) {
   if (a.kind != b.kind) {
-    out->Add("optimizer",
-             fmt::format("{}: A has {}, B has {}", where, OptimizerKindName(a.kind), OptimizerKindName(b.kind)));
+    out->Add("optimizer", Msg("{}: A has {}, B has {}", where, OptimizerKindName(a.kind), OptimizerKindName(b.kind)));
   }
   for (const RuleNumber& n : kRuleNumbers) {
     if (IsSameNumber(a.*n.value, b.*n.value)) continue;
-    out->Add(n.name, fmt::format("{}: A has {:.6g}, B has {:.6g}", where, a.*n.value, b.*n.value));
+    out->Add(n.name, Msg("{}: A has {:.6g}, B has {:.6g}", where, a.*n.value, b.*n.value));
   }
   for (const RuleSwitch& s : kRuleSwitches) {
     if (a.*s.value == b.*s.value) continue;
-    out->Add(s.name, fmt::format("{}: A has {}, B has {}", where, a.*s.value, b.*s.value));
+    out->Add(s.name, Msg("{}: A has {}, B has {}", where, a.*s.value, b.*s.value));
   }
 }
 
@@ -95,7 +95,7 @@ void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const Record
   const std::string where = fmt::format("step {}, {}", sa.step, OneLine(a.name));
   CompareRules(sa.groups[a.group], sb.groups[b.group], where, out);
   if (a.before.shape != b.before.shape) {
-    out->Add("shape", fmt::format("{}: the shapes differ", where));
+    out->Add("shape", Msg("{}: the shapes differ", where));
     return;
   }
   ElementSums before, grad, after, first;
@@ -108,18 +108,16 @@ void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const Record
     after.Add(va.after, vb.after, va.dtype);
     first.Add(va.of(StateRole::kFirst).before, vb.of(StateRole::kFirst).before, va.coarsest);
   }
-  if (!before.equal)
-    out->Add("weight_before", fmt::format("{}: apart by {:.4g} ulp before the step", where, before.worst_ulp));
-  if (!first.equal) out->Add("state_before", fmt::format("{}: the first moment differs before the step", where));
+  if (!before.equal) out->Add("weight_before", Msg("{}: apart by {:.4g} ulp before the step", where, before.worst_ulp));
+  if (!first.equal) out->Add("state_before", Msg("{}: the first moment differs before the step", where));
   if (!grad.equal) {
     const double ratio = grad.aa > 0 ? grad.ab / grad.aa : 0;
     const bool scaled = grad.bb > 0 && std::fabs(grad.ab * grad.ab - grad.aa * grad.bb) < 1e-6 * grad.aa * grad.bb;
     out->Add("gradient", scaled && std::fabs(ratio - 1) > 1e-3
-                             ? fmt::format("{}: the gradient of B is that of A times {:.6g}", where, ratio)
-                             : fmt::format("{}: apart by {:.4g} ulp", where, grad.worst_ulp));
+                             ? Msg("{}: the gradient of B is that of A times {:.6g}", where, ratio)
+                             : Msg("{}: apart by {:.4g} ulp", where, grad.worst_ulp));
   }
-  if (!after.equal)
-    out->Add("weight_after", fmt::format("{}: apart by {:.4g} ulp after the step", where, after.worst_ulp));
+  if (!after.equal) out->Add("weight_after", Msg("{}: apart by {:.4g} ulp after the step", where, after.worst_ulp));
 }
 
 }  // namespace
@@ -132,7 +130,7 @@ StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a,
         std::find_if(b.steps.begin(), b.steps.end(), [&](const RecordedStep& s) { return s.step == sa.step; });
     if (sb == b.steps.end()) continue;
     if (sa.clip_grad && sb->clip_grad && !IsSameNumber(*sa.clip_grad, *sb->clip_grad)) {
-      out.Add("clip_grad", fmt::format("A clips gradients to {:.6g}, B to {:.6g}", *sa.clip_grad, *sb->clip_grad));
+      out.Add("clip_grad", Msg("A clips gradients to {:.6g}, B to {:.6g}", *sa.clip_grad, *sb->clip_grad));
     }
     for (size_t i = 0; i < sa.weights.size(); ++i) {
       const RecordedWeight* other = FindWeight(*sb, sa.weights[i].name, i);
@@ -142,9 +140,8 @@ StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a,
     }
   }
   if (paired == 0) {
-    return BadInput(
-        fmt::format("{} and {} have no weight of one name at one step: give records of the same model and steps",
-                    OneLine(a.path), OneLine(b.path)));
+    return BadInput(Msg("{} and {} have no weight of one name at one step: give records of the same model and steps",
+                        OneLine(a.path), OneLine(b.path)));
   }
   return out.Take();
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "optimizer/optimizer_record.h"
 
@@ -11,7 +12,7 @@ namespace msprobe {
 
 struct RecordDifference {
   std::string what;  // "weight_decay", "gradient", "weight"
-  std::string text;  // a sentence with the values of A and B
+  Message text;      // a sentence with the values of A and B
 };
 
 /// Hyperparameters of the same weight at the same step, gradients, states before the step, and weights after it in ulp.

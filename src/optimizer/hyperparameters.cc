@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "optimizer/optimizer_record.h"
 
@@ -46,7 +47,7 @@ StatusOr<UpdateRule> RuleByName(const std::string& name) {
   UpdateRule rule;
   rule.kind = ParseOptimizerKind(name);
   if (rule.kind == OptimizerKind::kUnknown) {
-    return UsageError(fmt::format("--rule: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon", OneLine(name)));
+    return UsageError(Msg("--rule: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon", OneLine(name)));
   }
   if (rule.kind == OptimizerKind::kLion) rule.beta2 = 0.99;
   if (rule.kind == OptimizerKind::kMuon) rule.momentum = 0.95;
@@ -60,8 +61,7 @@ Status ApplyOverrides(const OptimizerOverrides& overrides, RecordedStep* step) {
   for (UpdateRule& rule : step->groups) {
     for (const std::string& text : overrides.hyperparameters) {
       const size_t equals = text.find('=');
-      if (equals == std::string::npos)
-        return UsageError(fmt::format("'{}' is not NAME=VALUE, such as lr=1e-3", OneLine(text)));
+      if (equals == std::string::npos) return UsageError(Msg("'{}' is not NAME=VALUE, such as lr=1e-3", OneLine(text)));
       MSP_RETURN_IF_ERROR(SetHyperparameter(text.substr(0, equals), text.substr(equals + 1), &rule));
     }
   }
@@ -72,7 +72,7 @@ Status SetHyperparameter(const std::string& name, const std::string& value, Upda
   for (const NamedSwitch& known : kSwitches) {
     if (known.name != name) continue;
     if (value != "true" && value != "false") {
-      return UsageError(fmt::format("{}={}: give true or false", OneLine(name), OneLine(value)));
+      return UsageError(Msg("{}={}: give true or false", OneLine(name), OneLine(value)));
     }
     rule->*known.value = value == "true";
     return OkStatus();
@@ -82,15 +82,15 @@ Status SetHyperparameter(const std::string& name, const std::string& value, Upda
     double number = 0;
     const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
     if (read.ec != std::errc() || read.ptr != value.data() + value.size()) {
-      return UsageError(fmt::format("{}={}: give a number", OneLine(name), OneLine(value)));
+      return UsageError(Msg("{}={}: give a number", OneLine(name), OneLine(value)));
     }
     rule->*known.value = number;
     return OkStatus();
   }
   return UsageError(
-      fmt::format("{} is no hyperparameter that is known: give lr, beta1, beta2, eps, weight_decay, "
-                  "momentum, dampening, nesterov, amsgrad or maximize",
-                  OneLine(name)));
+      Msg("{} is no hyperparameter that is known: give lr, beta1, beta2, eps, weight_decay, momentum, dampening, "
+          "nesterov, amsgrad or maximize",
+          OneLine(name)));
 }
 
 }  // namespace msprobe

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/message.h"
 #include "optimizer/terms.h"
 
 namespace msprobe {
@@ -89,8 +90,8 @@ bool IsFittedTerm(std::string_view id) {
 }
 
 /// The learning rate that was applied, step by step, and whose it is.
-std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
-  std::string out = "the learning rate is another one:";
+Message RateText(const OptimizerRecord& record, const TermSearch& search) {
+  std::vector<Message> steps;
   std::set<size_t> told;
   int shift = 0;
   bool shifted = true;
@@ -98,8 +99,8 @@ std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
     const auto fitted = search.Fitted(sample.step, sample.group).lr;
     if (!fitted || !told.insert(sample.step).second) continue;
     const double declared = search.RuleOf(sample).lr;
-    out += fmt::format(" step {} says {:.6g} and applies {:.6g};", record.steps[sample.step].step, declared,
-                       fitted->value);
+    steps.push_back(
+        Msg("step {} says {:.6g} and applies {:.6g}", record.steps[sample.step].step, declared, fitted->value));
     for (const int by : {-1, 1}) {
       const auto other = static_cast<int64_t>(sample.step) + by;
       if (other < 0 || other >= static_cast<int64_t>(record.steps.size())) continue;
@@ -111,9 +112,9 @@ std::string RateText(const OptimizerRecord& record, const TermSearch& search) {
       shift = by;
     }
   }
-  out.pop_back();
-  if (shifted && shift != 0) out += shift > 0 ? ", that of the step after it" : ", that of the step before it";
-  return out;
+  const Message out = Msg("the learning rate is another one: {}", Joined(steps, Msg("; ")));
+  if (!shifted || shift == 0) return out;
+  return Msg("{}, {}", out, shift > 0 ? Msg("that of the step after it") : Msg("that of the step before it"));
 }
 
 /// A scale of the gradient is the clipping, or the loss scale.
@@ -143,37 +144,38 @@ TermFinding ScaleFinding(const OptimizerRecord& record, const std::vector<StepNo
                      std::fabs(exponent - std::round(exponent)) < slack;
   if (declared && same(scales) && std::fabs(scales[0] - *declared) <= slack * *declared) {
     out.term = "loss_scale";
-    out.text = fmt::format("the gradient is not divided by the loss scale {:.6g}", *declared);
+    out.text = Msg("the gradient is not divided by the loss scale {:.6g}", *declared);
   } else if (scales.size() > 1 && same(applied) && !same(scales)) {
     out.term = "clip_threshold";
-    out.text = fmt::format("the optimizer clips the gradients to the norm {:.6g}", applied[0]);
+    out.text = Msg("the optimizer clips the gradients to the norm {:.6g}", applied[0]);
   } else if (power) {
     out.term = "loss_scale";
-    out.text = fmt::format("the gradient is multiplied by {:.6g}, a power of two, as a loss scale is", scales[0]);
+    out.text = Msg("the gradient is multiplied by {:.6g}, a power of two, as a loss scale is", scales[0]);
   } else {
     out.term = "gradient_scale";
-    out.text = fmt::format("the gradient is multiplied by {:.6g}", scales.empty() ? NAN : scales[0]);
-    if (norms.size() == 1 && !applied.empty()) out.text += fmt::format(", to the norm {:.6g}", applied[0]);
+    out.text = Msg("the gradient is multiplied by {:.6g}", scales.empty() ? NAN : scales[0]);
+    if (norms.size() == 1 && !applied.empty())
+      out.text = Msg("{}, {}", out.text, Msg("to the norm {:.6g}", applied[0]));
   }
   return out;
 }
 
-std::string NumberText(const UpdateRule& before, const UpdateRule& after, std::string_view id) {
+Message NumberText(const UpdateRule& before, const UpdateRule& after, std::string_view id) {
   const auto both = [&](std::string_view name, double a, double b) {
-    return fmt::format("the group says {} {:.6g}, the update has {:.6g}", name, a, b);
+    return Msg("the group says {} {:.6g}, the update has {:.6g}", name, a, b);
   };
   if (id == "eps") return both("eps", before.eps, after.eps);
   if (id == "beta1") return both("beta1", before.beta1, after.beta1);
   if (id == "beta2") return both("beta2", before.beta2, after.beta2);
   if (id == "weight_decay") return both("weight_decay", before.weight_decay, after.weight_decay);
-  return both("momentum", before.momentum, after.momentum) +
-         fmt::format(", dampening {:.6g} and {:.6g}", before.dampening, after.dampening);
+  return Msg("{}, {}", both("momentum", before.momentum, after.momentum),
+             Message(fmt::format("dampening {:.6g} and {:.6g}", before.dampening, after.dampening)));
 }
 
 TermFinding Describe(const OptimizerRecord& record, const std::vector<StepNorm>& norms, const TermSearch& search,
                      const UpdateTerm& term) {
   if (term.id == "gradient_scale") return ScaleFinding(record, norms, search);
-  TermFinding out{std::string(term.id), std::string(term.text), {}, {}, {}};
+  TermFinding out{std::string(term.id), KnownText(term.text), {}, {}, {}};
   if (term.id == "lr") out.text = RateText(record, search);
   if (term.id != "lr" && (IsFittedTerm(term.id) || term.id == "eps")) {
     const TermSample& last = search.samples().back();
@@ -206,24 +208,24 @@ std::optional<TermFinding> Explain(const OptimizerRecord& record, const std::vec
       TermFinding both = Describe(record, norms, search, a);
       const TermFinding second = Describe(record, norms, search, b);
       both.term += " + " + second.term;
-      both.text += "; " + second.text;
+      both.text = Msg("{}; {}", both.text, second.text);
       return both;
     }
   }
   return std::nullopt;
 }
 
-std::string ScopeText(const std::vector<ReplayedWeight>& weights, const TermScope& scope) {
+Message ScopeText(const std::vector<ReplayedWeight>& weights, const TermScope& scope) {
   size_t judged = 0, flat = 0, wrong_flat = 0;
   for (const ReplayedWeight& w : weights) {
     judged += w.check.elements > 0 || !w.check.computed;
     flat += (w.check.elements > 0 || !w.check.computed) && w.shape.size() <= 1;
   }
   for (const size_t at : scope) wrong_flat += weights[at].shape.size() <= 1;
-  if (scope.size() == judged) return "all weights";
-  if (wrong_flat == scope.size() && wrong_flat == flat) return "weights of one dimension";
-  if (wrong_flat == 0 && scope.size() == judged - flat) return "weights of two dimensions and more";
-  return fmt::format("{} of {} weights", scope.size(), judged);
+  if (scope.size() == judged) return Msg("all weights");
+  if (wrong_flat == scope.size() && wrong_flat == flat) return Msg("weights of one dimension");
+  if (wrong_flat == 0 && scope.size() == judged - flat) return Msg("weights of two dimensions and more");
+  return Msg("{} of {} weights", scope.size(), judged);
 }
 
 }  // namespace
@@ -250,7 +252,8 @@ std::vector<TermFinding> NameTerms(const OptimizerRecord& record, const std::vec
   std::vector<TermFinding> out;
   for (const TermScope& scope : scopes) {
     auto found = Explain(record, norms, weights, scope, true);
-    if (!found) found = TermFinding{"", "no term that is known, nor two of them, explains what was done", {}, {}, {}};
+    if (!found)
+      found = TermFinding{"", Msg("no term that is known, nor two of them, explains what was done"), {}, {}, {}};
     found->scope = ScopeText(weights, scope);
     for (const size_t at : scope) found->weights.push_back(weights[at].name);
     out.push_back(std::move(*found));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "optimizer/weight_check.h"
 
 namespace msprobe {
@@ -20,9 +21,9 @@ struct ReplayedWeight {
 
 /// A term that is not as the hyperparameters say.
 struct TermFinding {
-  std::string term;   // "eps_inside_root"; "" when no known term explains the weights
-  std::string text;   // a sentence
-  std::string scope;  // "all weights", "weights of one dimension", ...
+  std::string term;  // "eps_inside_root"; "" when no known term explains the weights
+  Message text;      // a sentence
+  Message scope;     // "all weights", "weights of one dimension", ...
   std::vector<std::string> weights;
   std::vector<std::string> others;  // terms that explain the same in these steps
 };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -82,7 +83,8 @@ class StepReader {
     MSP_RETURN_IF_ERROR(ReadTensors("after.safetensors", true));
     builder_.Finish();
     if (out_->weights.empty()) {
-      return BadInput(OneLine(directory_) + " holds no weight before and after the step: record the training again");
+      return BadInput(
+          Msg("{} holds no weight before and after the step: record the training again", OneLine(directory_)));
     }
     return OkStatus();
   }
@@ -92,7 +94,7 @@ class StepReader {
     const std::string path = JoinPath(directory_, "optimizer.json");
     MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     if (file.text().size() > kMaxDescription)
-      return BadInput(OneLine(path) + " is too large: record the training again");
+      return BadInput(Msg("{} is too large: record the training again", OneLine(path)));
     JsonDoc doc;
     MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
     return builder_.Describe(doc, path, rule);
@@ -130,7 +132,7 @@ std::string FirstNumbered(const std::string& path, std::string_view word, const 
 
 Status StepBuilder::Describe(const JsonDoc& doc, const std::string& place, const std::string& rule) {
   if (!doc["groups"].IsArray() || doc["groups"].empty()) {
-    return BadInput(OneLine(place) + " has no \"groups\": give what msprobe.pytorch.OptimizerRecord wrote");
+    return BadInput(Msg("{} has no \"groups\": give what msprobe.pytorch.OptimizerRecord wrote", OneLine(place)));
   }
   out_->step = doc["step"].Int();
   out_->optimizer = doc["optimizer"].Text();
@@ -150,10 +152,8 @@ Status StepBuilder::Describe(const JsonDoc& doc, const std::string& place, const
     }
   }
   if (out_->groups[0].kind == OptimizerKind::kUnknown) {
-    return BadInput(
-        fmt::format("{}: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon: name the nearest with "
-                    "--rule",
-                    OneLine(place), OneLine(out_->optimizer)));
+    return BadInput(Msg("{}: '{}' is none of SGD, Adam, AdamW, Lion, Adafactor and Muon: name the nearest with --rule",
+                        OneLine(place), OneLine(out_->optimizer)));
   }
   return OkStatus();
 }
@@ -202,7 +202,7 @@ void StepBuilder::TakeCount(const FileTensor& tensor, RecordedWeight* to) {
 void StepBuilder::Finish() {
   std::erase_if(out_->weights, [&](const RecordedWeight& w) {
     const bool whole = w.before.data && w.after.data && w.before.shape == w.after.shape;
-    if (!whole) out_->notes.push_back(OneLine(w.name) + " is not there before and after the step: left out");
+    if (!whole) out_->notes.push_back(Msg("{} is not there before and after the step: left out", OneLine(w.name)));
     return !whole;
   });
 }
@@ -217,8 +217,8 @@ StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const Opt
     if (first.empty()) continue;
     at = first;
     if (!others.empty()) {
-      out.notes.push_back(fmt::format("{} is replayed; {} others beside it are not: give their directories one by one",
-                                      OneLine(at), others.size()));
+      out.notes.push_back(Msg("{} is replayed; {} others beside it are not: give their directories one by one",
+                              OneLine(at), others.size()));
     }
   }
   out.path = at;
@@ -232,16 +232,16 @@ StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const Opt
     return a.size() != b.size() ? a.size() < b.size() : a < b;
   });
   if (steps.empty()) {
-    return BadInput(OneLine(path) +
-                    " holds no step0, step1, ... of an optimizer: record some with "
-                    "msprobe.pytorch.OptimizerRecord");
+    return BadInput(
+        Msg("{} holds no step0, step1, ... of an optimizer: record some with msprobe.pytorch.OptimizerRecord",
+            OneLine(path)));
   }
   if (steps.size() > kMaxRecordedSteps) steps.resize(kMaxRecordedSteps);
   for (const std::string& name : steps) {
     out.steps.emplace_back();
     const std::string directory = JoinPath(at, name);
     MSP_RETURN_IF_ERROR(StepReader(directory, &out.steps.back()).Read(overrides));
-    for (std::string& note : out.steps.back().notes) out.notes.push_back(name + ": " + note);
+    for (const Message& note : out.steps.back().notes) out.notes.push_back(Msg("{}: {}", name, note));
   }
   return out;
 }

@@ -37,13 +37,13 @@ struct RecordedStep {
   std::vector<RecordedWeight> weights;
   std::vector<TensorFile> files;
   std::vector<std::vector<char>> buffers;  // tensors that lie in no file as they are
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 struct OptimizerRecord {
   std::string path;
   std::vector<RecordedStep> steps;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 /// What a user says where the record does not: "adamw", "lr=1e-3,eps=1e-8".

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "optimizer/name_term.h"
@@ -48,8 +49,7 @@ bool TooLarge(const RecordedStep& step, const RecordedWeight& weight) {
 /// All weights of a step, in parallel.
 Status ReplayStep(const RecordedStep& step, OptimizerReplay* out) {
   if (step.skipped) {
-    out->notes.push_back(
-        fmt::format("step {} was left out by the loss scaler: its gradients are not finite", step.step));
+    out->notes.push_back(Msg("step {} was left out by the loss scaler: its gradients are not finite", step.step));
     return OkStatus();
   }
   std::vector<double> squares(out->weights.size(), 0.0);
@@ -63,8 +63,7 @@ Status ReplayStep(const RecordedStep& step, OptimizerReplay* out) {
   }));
   for (size_t i = 0; i < left_out.size(); ++i) {
     if (!left_out[i]) continue;
-    out->notes.push_back(
-        fmt::format("{}: a matrix too large for this rule is left out", OneLine(out->weights[i].name)));
+    out->notes.push_back(Msg("{}: a matrix too large for this rule is left out", OneLine(out->weights[i].name)));
   }
   const double sum = std::accumulate(squares.begin(), squares.end(), 0.0);
   out->steps.push_back({step.step, std::sqrt(sum), step.groups[0].lr});
@@ -79,9 +78,8 @@ void NoteLostDecay(const OptimizerRecord& record, OptimizerReplay* out) {
       const double decay = rule.lr * rule.weight_decay;
       if (decay == 0 || rule.decay == DecayPlace::kCoupled || FractionBits(w.before.dtype) > 10) continue;
       if (decay >= std::ldexp(1.0, -FractionBits(w.before.dtype) - 2)) continue;
-      out->notes.push_back(
-          fmt::format("a weight decay of {:.3g} a step is less than a {} weight can hold: it has no effect", decay,
-                      DTypeName(w.before.dtype)));
+      out->notes.push_back(Msg("a weight decay of {:.3g} a step is less than a {} weight can hold: it has no effect",
+                               decay, DTypeName(w.before.dtype)));
       return;
     }
   }
@@ -98,18 +96,17 @@ void CheckClipping(const OptimizerRecord& record, OptimizerReplay* out) {
   }
   const double scale = 1 / record.steps[0].loss_scale.value_or(1);
   const double threshold = out->steps[0].norm * scale;
-  std::string text;
+  Message text;
   if (declared && largest * scale > *declared * (1 + kClipSlack)) {
-    text = fmt::format("gradients are to be clipped to the norm {:.6g}, but step() was given the norm {:.6g}",
-                       *declared, largest * scale);
+    text = Msg("gradients are to be clipped to the norm {:.6g}, but step() was given the norm {:.6g}", *declared,
+               largest * scale);
   } else if (declared && same && threshold > 0 && std::fabs(threshold - *declared) > kClipSlack * *declared) {
-    text = fmt::format("gradients are to be clipped to the norm {:.6g}, but have the norm {:.6g} at each step",
-                       *declared, threshold);
+    text = Msg("gradients are to be clipped to the norm {:.6g}, but have the norm {:.6g} at each step", *declared,
+               threshold);
   } else if (!declared && same && threshold > 0) {
-    out->notes.push_back(
-        fmt::format("the norm of the gradients is {:.6g} at each step: they were clipped to it", threshold));
+    out->notes.push_back(Msg("the norm of the gradients is {:.6g} at each step: they were clipped to it", threshold));
   }
-  if (!text.empty()) out->findings.push_back({"clip_threshold", text, "all weights", {}, {}});
+  if (!text.empty()) out->findings.push_back({"clip_threshold", text, Msg("all weights"), {}, {}});
 }
 
 }  // namespace
@@ -135,10 +132,11 @@ StatusOr<OptimizerReplay> ReplayOptimizer(const OptimizerRecord& record) {
     if (!w.fine) wrong.push_back(i);
   }
   if (judged == 0) {
-    return BadInput(OneLine(record.path) + " holds no weight with a gradient: record the training again");
+    return BadInput(Msg("{} holds no weight with a gradient: record the training again", OneLine(record.path)));
   }
   if (out.steps.size() == 1) {
-    out.notes.emplace_back("one step does not show dampening, amsgrad or the order of the betas: record two or more");
+    out.notes.emplace_back(
+        Msg("one step does not show dampening, amsgrad or the order of the betas: record two or more"));
   }
   NoteLostDecay(record, &out);
   if (!out.steps.empty()) CheckClipping(record, &out);

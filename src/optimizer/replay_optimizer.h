@@ -16,7 +16,7 @@ struct OptimizerReplay {
   std::vector<StepNorm> steps;
   std::vector<ReplayedWeight> weights;
   std::vector<TermFinding> findings;
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 
   bool clean() const { return findings.empty(); }
 };

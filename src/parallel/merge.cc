@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "json/writer.h"
 
@@ -19,13 +20,12 @@ constexpr size_t kCheckBlock = 64;
 
 Status CheckRanks(const StepDir& step, const ParallelLayout& s, const char* side) {
   if (step.ranks.size() != static_cast<size_t>(s.rank_size)) {
-    return BadInput(fmt::format("{} holds {} ranks, but --rank_size of the {} run is {}: give the number of ranks",
-                                step.path, step.ranks.size(), side, s.rank_size));
+    return BadInput(Msg("{} holds {} ranks, but --rank_size of the {} run is {}: give the number of ranks", step.path,
+                        step.ranks.size(), side, s.rank_size));
   }
   for (size_t i = 0; i < step.ranks.size(); ++i) {
     if (step.ranks[i].rank.value_or(0) == static_cast<int>(i)) continue;
-    return BadInput(
-        fmt::format("{} lacks rank{}: merging needs the ranks 0 to {}", step.path, i, step.ranks.size() - 1));
+    return BadInput(Msg("{} lacks rank{}: merging needs the ranks 0 to {}", step.path, i, step.ranks.size() - 1));
   }
   return OkStatus();
 }
@@ -70,8 +70,8 @@ class Planner {
     if (plan_.graph.compare) {
       MSP_ASSIGN_OR_RETURN(golden, Steps(settings_.golden));
       if (target.kind != golden.kind)
-        return BadInput(fmt::format("{} and {} are not of the same kind: give two steps or two whole dumps",
-                                    settings_.target, settings_.golden));
+        return BadInput(Msg("{} and {} are not of the same kind: give two steps or two whole dumps", settings_.target,
+                            settings_.golden));
     }
     std::string left;
     for (const StepDir& step : target.steps) {
@@ -83,10 +83,10 @@ class Planner {
       MSP_RETURN_IF_ERROR(AddStep(step, partner));
     }
     if (plan_.graph.pairs.empty()) {
-      return BadInput(fmt::format("{} and {} have no step in common: compare dumps of the same steps", settings_.target,
-                                  settings_.golden));
+      return BadInput(
+          Msg("{} and {} have no step in common: compare dumps of the same steps", settings_.target, settings_.golden));
     }
-    if (!left.empty()) plan_.graph.warnings.push_back(fmt::format("{} has no {}: left out", settings_.golden, left));
+    if (!left.empty()) plan_.graph.warnings.push_back(Msg("{} has no {}: left out", settings_.golden, left));
     std::sort(plan_.graph.ranks.begin(), plan_.graph.ranks.end());
     plan_.graph.ranks.erase(std::unique(plan_.graph.ranks.begin(), plan_.graph.ranks.end()), plan_.graph.ranks.end());
     return std::move(plan_);
@@ -96,7 +96,8 @@ class Planner {
   StatusOr<DumpPath> Steps(const std::string& path) {
     MSP_ASSIGN_OR_RETURN(DumpPath out, ResolveDumpPath(path));
     if (out.kind == PathKind::kStep || out.kind == PathKind::kDump) return out;
-    return BadInput(path + " is one rank, there is nothing to merge: leave out --rank_size or give the step directory");
+    return BadInput(
+        Msg("{} is one rank, there is nothing to merge: leave out --rank_size or give the step directory", path));
   }
 
   const StepDir* Partner(const StepDir& step, const DumpPath& target, const DumpPath& golden) const {
@@ -112,9 +113,9 @@ class Planner {
     if (golden) {
       MSP_ASSIGN_OR_RETURN(partners, AddSide(*golden, *settings_.golden_layout, "golden", target.step));
       if (jobs.size() != partners.size()) {
-        return BadInput(fmt::format(
-            "merging {} gives {} graphs (data parallelism) and {} gives {}: compare runs with the same number",
-            target.path, jobs.size(), golden->path, partners.size()));
+        return BadInput(
+            Msg("merging {} gives {} graphs (data parallelism) and {} gives {}: compare runs with the same number",
+                target.path, jobs.size(), golden->path, partners.size()));
       }
     }
     plan_.graph.steps.push_back(target.step);
@@ -131,7 +132,7 @@ class Planner {
                                                                  const char* side, int step) {
     MSP_RETURN_IF_ERROR(CheckRanks(dir, s, side));
     MSP_ASSIGN_OR_RETURN(MergeGroups groups, GroupsOf(dir, s));
-    for (const std::string& w : groups.warnings) plan_.graph.warnings.push_back(dir.path + ": " + w);
+    for (const Message& w : groups.warnings) plan_.graph.warnings.push_back(Msg("{}: {}", dir.path, w));
     auto jobs = JobsOf(dir, s, groups);
     plan_.sides.push_back({side, step, s, std::move(groups)});
     return jobs;
@@ -217,9 +218,8 @@ StatusOr<RankGraph> BuildMergedGraph(const MergeJob& job, MergeDecisions* decisi
   for (size_t i = 0; i < graphs.size(); ++i) {
     const RankFiles& files = graphs[i]->files;
     if (files.dump.task() != graphs[0]->files.dump.task()) {
-      return BadInput(fmt::format("{} was dumped with task {}, but {} with task {}: merge ranks of one task",
-                                  files.dump.path(), files.dump.task(), graphs[0]->files.dump.path(),
-                                  graphs[0]->files.dump.task()));
+      return BadInput(Msg("{} was dumped with task {}, but {} with task {}: merge ranks of one task", files.dump.path(),
+                          files.dump.task(), graphs[0]->files.dump.path(), graphs[0]->files.dump.task()));
     }
   }
   return MergeRanks(job.settings, job.unit, std::move(layout), std::move(graphs), decisions);
@@ -250,7 +250,7 @@ StatusOr<std::vector<MergeFinding>> CheckMerge(const RankGraph& graph) {
 
 StatusOr<std::string> MergePlanJson(const GraphSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const MergePlan plan, PlanMerge(settings));
-  for (const std::string& w : plan.graph.warnings)
+  for (const Message& w : plan.graph.warnings)
     if (settings.warning) settings.warning(w);
   JsonWriter json;
   json.BeginObject();
@@ -265,8 +265,8 @@ StatusOr<std::string> MergePlanJson(const GraphSettings& settings) {
       MergeDecisions decisions;
       MSP_ASSIGN_OR_RETURN(const RankGraph graph, BuildMergedGraph(*job, &decisions));
       for (const RankFiles* files : FilesOf(graph)) {
-        const std::string texts[] = {files->dump.truncated(), files->stack.truncated(), files->construct.truncated};
-        for (const std::string& text : texts)
+        const Message texts[] = {files->dump.truncated(), files->stack.truncated(), files->construct.truncated};
+        for (const Message& text : texts)
           if (!text.empty() && settings.warning) settings.warning(text);
       }
       MSP_ASSIGN_OR_RETURN(const std::vector<MergeFinding> findings, CheckMerge(graph));

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/flatten.h"
 
@@ -234,30 +235,33 @@ class NodeMerger {
     for (size_t c = clear ? 1 : 0; c < clusters.size(); ++c)
       for (size_t i : clusters[c]) finding.ranks.push_back(ranks[i]);
     std::sort(finding.ranks.begin(), finding.ranks.end());
-    finding.text = fmt::format("{} should be the same on rank [{}] ({}{}), but rank {} has {} and rank {} has {}", key,
-                               fmt::join(ranks, ", "), AxisName(kAxes[axis]),
-                               line > 0 ? fmt::format(", line {}", line) : "", ranks[clusters[0][0]],
-                               Brief(group[clusters[0][0]]), ranks[clusters[1][0]], Brief(group[clusters[1][0]]));
+    const std::string axis_name(AxisName(kAxes[axis]));
+    const auto rank_at = [&](size_t c) { return ranks[clusters[c][0]]; };
+    const auto value_at = [&](size_t c) { return Brief(group[clusters[c][0]]); };
+    finding.text = Msg("{} should be the same on rank [{}] ({}), but rank {} has {} and rank {} has {}", key,
+                       fmt::format("{}", fmt::join(ranks, ", ")),
+                       line > 0 ? fmt::format("{}, line {}", axis_name, line) : axis_name, rank_at(0), value_at(0),
+                       rank_at(1), value_at(1));
     notes_.findings.push_back(finding);
-    in_.push_back("finding: " + finding.text);
+    in_.push_back("finding: " + finding.text.English());
     return group[clusters[0][0]];
   }
 
   void Missing(const Item& item, size_t cell) {
     if (layout_.empty()) return;
     Find(item.suffix.substr(1), {ranks_[cell]},
-         fmt::format("rank {} has no tensor {} where rank {} has one", ranks_[cell], item.suffix.substr(1), ranks_[0]));
+         Msg("rank {} has no tensor {} where rank {} has one", ranks_[cell], item.suffix.substr(1), ranks_[0]));
   }
 
   void CheckDims(const TensorLayout& layout, std::string_view key, const JsonValue& leaf) {
     const JsonValue* shape = leaf.Find("shape");
     if (layout.dims < 0 || !shape || !shape->IsArray() || shape->size() == static_cast<unsigned>(layout.dims)) return;
     Find(key, {},
-         fmt::format("{} has {} dimensions, but line {} of the layout gives it {}", key, shape->size(), layout.line,
-                     layout.dims));
+         Msg("{} has {} dimensions, but line {} of the layout gives it {}", key, shape->size(), layout.line,
+             layout.dims));
   }
 
-  void Find(std::string_view key, std::vector<int> ranks, std::string text) {
+  void Find(std::string_view key, std::vector<int> ranks, Message text) {
     notes_.findings.push_back(
         {FindingKind::kLayout, std::string(node_), std::string(key), std::move(text), std::move(ranks)});
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "graph/tree/builder.h"
 #include "graph/tree/finding_kind.h"
 #include "parallel/merge_layout.h"
@@ -47,7 +48,8 @@ struct MergeSource {
 /// Ranks that should hold the same and do not, or a layout that the data contradicts.
 struct MergeFinding {
   FindingKind kind = FindingKind::kNone;
-  std::string node, tensor, text;
+  std::string node, tensor;
+  Message text;
   std::vector<int> ranks;  // those that stand out; all of the group when none does
 };
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/flatten.h"
 #include "dump/group_name.h"
@@ -172,9 +173,9 @@ void FromData(const ParallelLayout& s, const std::vector<RankHints>& hints, Merg
       out->tp = tp;
     } else if (any) {
       out->warnings.push_back(
-          fmt::format("the groups of the recorded all_reduce and reduce_scatter calls do not divide {} ranks into "
-                      "groups of {}: tensor parallel groups follow --order {}",
-                      s.rank_size, s.tp, s.order));
+          Msg("the groups of the recorded all_reduce and reduce_scatter calls do not divide {} ranks into groups of "
+              "{}: tensor parallel groups follow --order {}",
+              s.rank_size, s.tp, s.order));
     }
   }
   if (s.pp > 1) {
@@ -184,9 +185,8 @@ void FromData(const ParallelLayout& s, const std::vector<RankHints>& hints, Merg
       out->pp = pp;
     } else if (any) {
       out->warnings.push_back(
-          fmt::format("the recorded sends do not chain {} ranks into pipelines of {} stages: pipeline groups follow "
-                      "--order {}",
-                      s.rank_size, s.pp, s.order));
+          Msg("the recorded sends do not chain {} ranks into pipelines of {} stages: pipeline groups follow --order {}",
+              s.rank_size, s.pp, s.order));
     }
   }
 }
@@ -243,34 +243,35 @@ Status CheckMergeSettings(const ParallelLayout& s, const char* side) {
                                     {"--vpp", s.vpp},
                                     {"--cp", s.cp},
                                     {"--ep", s.ep}}) {
-    if (value < 1) return UsageError(fmt::format("{} of the {} run is {}: give a number from 1", name, side, value));
+    if (value < 1) return UsageError(Msg("{} of the {} run is {}: give a number from 1", name, side, value));
     if (value > 1 << 20)
-      return UsageError(fmt::format("{} of the {} run is {}: more ranks than any run has", name, side, value));
+      return UsageError(Msg("{} of the {} run is {}: more ranks than any run has", name, side, value));
   }
   int64_t parts = 1;
   for (const int size : {s.tp, s.pp, s.cp, s.ep}) parts = std::min(parts * size, int64_t{s.rank_size} + 1);
   if (s.rank_size % parts != 0) {
-    return UsageError(fmt::format(
-        "--rank_size {} of the {} run is not a multiple of tp {} x pp {} x cp {} x ep {}: give the sizes it "
-        "ran with",
+    return UsageError(Msg(
+        "--rank_size {} of the {} run is not a multiple of tp {} x pp {} x cp {} x ep {}: give the sizes it ran with",
         s.rank_size, side, s.tp, s.pp, s.cp, s.ep));
   }
-  if (s.vpp > 1 && s.pp == 1)
-    return UsageError(fmt::format("--vpp {} of the {} run needs --pp of at least 2", s.vpp, side));
+  if (s.vpp > 1 && s.pp == 1) return UsageError(Msg("--vpp {} of the {} run needs --pp of at least 2", s.vpp, side));
   const std::vector<std::string> dims = DimsOf(s.order);
   std::set<std::string> seen;
   for (const std::string& dim : dims) {
     const bool known = std::find(kDims.begin(), kDims.end(), dim) != kDims.end();
     if (known && seen.insert(dim).second) continue;
-    return UsageError(
-        fmt::format("--order \"{}\" of the {} run: {} \"{}\", expected each of tp, cp, ep, dp, pp once, "
-                    "like tp-cp-ep-dp-pp",
-                    OneLine(s.order), side, known ? "twice" : "unknown", OneLine(dim)));
+    return UsageError(known
+                          ? Msg("--order \"{}\" of the {} run: twice \"{}\", expected each of tp, cp, ep, dp, pp once, "
+                                "like tp-cp-ep-dp-pp",
+                                OneLine(s.order), KnownText(side), OneLine(dim))
+                          : Msg("--order \"{}\" of the {} run: unknown \"{}\", expected each of tp, cp, ep, dp, pp "
+                                "once, like tp-cp-ep-dp-pp",
+                                OneLine(s.order), KnownText(side), OneLine(dim)));
   }
   for (const char* dim : kDims) {
     if (seen.contains(dim) || SizeOf(s, dim) == 1) continue;
-    return UsageError(fmt::format("--order \"{}\" of the {} run lacks {}, whose size is {}: add it", s.order, side, dim,
-                                  SizeOf(s, dim)));
+    return UsageError(
+        Msg("--order \"{}\" of the {} run lacks {}, whose size is {}: add it", s.order, side, dim, SizeOf(s, dim)));
   }
   return OkStatus();
 }
@@ -329,7 +330,7 @@ MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<Ra
   const bool plain = settings.cp == 1 && settings.ep == 1;
   if (!plain &&
       ((out.tp_recorded && AsSets(out.tp) != AsSets(tp)) || (out.pp_recorded && AsSets(out.pp) != AsSets(pp)))) {
-    out.warnings.push_back(fmt::format(
+    out.warnings.push_back(Msg(
         "the recorded calls group ranks otherwise (tp {}, pp {}) than --order {} does (tp {}, pp {}): check the order",
         out.tp, out.pp, settings.order, tp, pp));
   }
@@ -338,9 +339,8 @@ MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<Ra
   if (plain) out.units = UnitsOfGroups(settings, out.tp, out.pp);
   if (out.units.empty()) {
     if (plain) {
-      out.warnings.push_back(
-          fmt::format("the recorded groups (tp {}, pp {}) do not fit together: ranks follow --order {}", out.tp, out.pp,
-                      settings.order));
+      out.warnings.push_back(Msg("the recorded groups (tp {}, pp {}) do not fit together: ranks follow --order {}",
+                                 out.tp, out.pp, settings.order));
       out.tp = tp, out.pp = pp, out.tp_recorded = out.pp_recorded = false;
     }
     out.units = UnitsByOrder(settings);

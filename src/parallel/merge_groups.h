@@ -31,7 +31,7 @@ struct MergeGroups {
   bool tp_recorded = false, pp_recorded = false;  // read from the data, else from the order of the ranks
   std::vector<std::vector<int>> tp, pp;
   std::vector<MergeUnit> units;  // more than one with data parallelism
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// kUsage when the numbers cannot be: factors that do not divide rank_size, an order with unknown names.

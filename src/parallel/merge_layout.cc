@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "json/writer.h"
@@ -60,37 +61,38 @@ class LayoutReader {
   StatusOr<MergeLayout> Read(const YamlNode& root) {
     MergeLayout out;
     out.path_ = path_;
-    if (!root.IsMap()) return Wrong(root, "", "holds no map: it needs a key \"layout\"");
+    if (!root.IsMap()) return Wrong(root, "", Msg("holds no map: it needs a key \"layout\""));
     for (const YamlMember& m : root.members) {
       if (m.first == "default") {
         if (m.second.text == "replica") {
           out.fallback_ = Share::kReplica;
         } else if (m.second.text != "auto") {
-          return Wrong(m.second, m.first, "is neither auto nor replica");
+          return Wrong(m.second, m.first, Msg("is neither auto nor replica"));
         }
       } else if (m.first == "layout") {
         MSP_RETURN_IF_ERROR(ReadRules(m.second, &out));
       } else {
-        return Wrong(m.second, m.first, "is not a key of a layout: expected default or layout");
+        return Wrong(m.second, m.first, Msg("is not a key of a layout: expected default or layout"));
       }
     }
-    if (!root.Find("layout")) return Wrong(root, "", "lacks the key \"layout\"");
+    if (!root.Find("layout")) return Wrong(root, "", Msg("lacks the key \"layout\""));
     return out;
   }
 
  private:
-  Status Wrong(const YamlNode& at, std::string_view key, std::string_view what) const {
-    return BadInput(fmt::format("{} line {}{}: {}", path_, at.line,
-                                key.empty() ? "" : fmt::format(", key \"{}\"", OneLine(key)), what));
+  Status Wrong(const YamlNode& at, std::string_view key, const Message& what) const {
+    return BadInput(key.empty() ? Msg("{} line {}: {}", path_, at.line, what)
+                                : Msg("{} line {}, key \"{}\": {}", path_, at.line, OneLine(key), what));
   }
 
   Status ReadRules(const YamlNode& rules, MergeLayout* out) {
-    if (!rules.IsMap()) return Wrong(rules, "layout", "is not a map of name patterns");
+    if (!rules.IsMap()) return Wrong(rules, "layout", Msg("is not a map of name patterns"));
     for (const YamlMember& m : rules.members) {
-      if (!m.second.IsMap()) return Wrong(m.second, m.first, "is not a map of tensors, like \"output.0: s b h[tp]\"");
+      if (!m.second.IsMap())
+        return Wrong(m.second, m.first, Msg("is not a map of tensors, like \"output.0: s b h[tp]\""));
       MergeLayout::Rule rule{m.first, {}};
       for (const YamlMember& t : m.second.members) {
-        if (!t.second.IsText()) return Wrong(t.second, t.first, "is not text like \"s b h[tp]\"");
+        if (!t.second.IsText()) return Wrong(t.second, t.first, Msg("is not text like \"s b h[tp]\""));
         MergeLayout::Tensor tensor{t.first, t.second.text, {}};
         MSP_RETURN_IF_ERROR(ReadTensor(t, &tensor.layout));
         rule.tensors.push_back(std::move(tensor));
@@ -123,7 +125,7 @@ class LayoutReader {
       } else if (partial) {
         return WrongWord(t, word);
       }
-      if (!partial && ++dim > kMostDims) return Wrong(t.second, t.first, "has more dimensions than any tensor");
+      if (!partial && ++dim > kMostDims) return Wrong(t.second, t.first, Msg("has more dimensions than any tensor"));
     }
     if (!open && dim > 0) out->dims = dim;
     return OkStatus();
@@ -139,24 +141,22 @@ class LayoutReader {
         if (AxisName(axis) != name) continue;
         const auto i = static_cast<size_t>(axis);
         if (out->share[i] != Share::kReplica) {
-          return Wrong(t.second, t.first, fmt::format("\"{}\" divides the tensor twice", name));
+          return Wrong(t.second, t.first, Msg("\"{}\" divides the tensor twice", name));
         }
         out->share[i] = share;
         out->dim[i] = share == Share::kSplit ? dim : -1;
         known = true;
       }
       if (!known) {
-        return Wrong(t.second, t.first,
-                     fmt::format("\"{}\" is not a group of ranks: expected tp, cp or ep", OneLine(name)));
+        return Wrong(t.second, t.first, Msg("\"{}\" is not a group of ranks: expected tp, cp or ep", OneLine(name)));
       }
     }
     return OkStatus();
   }
 
   Status WrongWord(const YamlMember& t, std::string_view word) const {
-    return Wrong(
-        t.second, t.first,
-        fmt::format("\"{}\" is not a dimension: expected a name, name[tp], partial[tp] or ...", OneLine(word)));
+    return Wrong(t.second, t.first,
+                 Msg("\"{}\" is not a dimension: expected a name, name[tp], partial[tp] or ...", OneLine(word)));
   }
 
   const std::string& path_;

@@ -51,7 +51,7 @@ struct GraphOps {
 
 void MatchMerged(RankGraph* target, RankGraph* golden) { MatchFuzzy(&target->graph, &golden->graph); }
 
-std::string MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {
+Message MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {
   const GraphOps target_ops(target->graph), golden_ops(golden->graph);
   const MatchPlan plan = MatchLayers(target_ops.side, golden_ops.side, mapping.layers);
   const auto pair = [&](uint32_t n, uint32_t b) {

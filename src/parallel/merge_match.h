@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/message.h"
 #include "graph/tree/builder.h"
 #include "match/mapping.h"
 
@@ -14,6 +15,6 @@ void MatchMerged(RankGraph* target, RankGraph* golden);
 
 /// By place in the model; what the mapping leaves alone in matched modules, by the order of calls.
 /// Returns a warning, or "".
-std::string MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden);
+Message MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden);
 
 }  // namespace msprobe

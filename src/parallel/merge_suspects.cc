@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/round_off/ruler.h"
 
@@ -74,7 +75,7 @@ MergeFinding FindSuspect(const MergeNotes& notes, const OpDiff& op) {
       out.kind = FindingKind::kSuspectRank;
       out.node = op.op;
       out.tensor = leaf.suffix.substr(1);
-      out.text = fmt::format("{}: the part of rank {} stands out", out.tensor, fmt::join(ranks, ", "));
+      out.text = Msg("{}: the part of rank {} stands out", out.tensor, fmt::format("{}", fmt::join(ranks, ", ")));
       out.ranks = std::move(ranks);
       return out;
     }

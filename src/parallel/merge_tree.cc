@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "ops/collective.h"
 #include "parallel/layer_number.h"
@@ -119,9 +120,8 @@ class Finisher {
       for (uint32_t c : pool_[from].children) {
         if (out.graph.Find(pool_[c].name) != kNoIndex) pool_.RenameCall(c);
         if (out.graph.Find(pool_[c].name) != kNoIndex) {
-          return BadInput(
-              fmt::format("{}: merging its ranks gives two nodes the name {}: check tp, pp, vpp and --order",
-                          out.files.dir, OneLine(pool_[c].name)));
+          return BadInput(Msg("{}: merging its ranks gives two nodes the name {}: check tp, pp, vpp and --order",
+                              out.files.dir, OneLine(pool_[c].name)));
         }
         const uint32_t id = out.graph.Add(pool_[c].name, pool_[c].type);
         Node& node = out.graph.nodes[id];

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "report/fill_page.h"
 #include "report/report_page.h"
@@ -123,7 +124,7 @@ class CheckTable {
       row.resize(std::max<size_t>(row.size(), kColumns));
       if (first) {
         if (row[kName] == "API Name" && row[kVerdict] == "Verdict") return OkStatus();
-        return BadInput(path + " is no table of acc_check: it has no columns API Name and Verdict");
+        return BadInput(Msg("{} is no table of acc_check: it has no columns API Name and Verdict", path));
       }
       Add(std::move(row));
       return OkStatus();

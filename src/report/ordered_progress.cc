@@ -10,14 +10,14 @@ void OrderedProgress::Progress(size_t pair, double share) {
   if (pair == running_) settings_.progress(pairs_[pair].label, share);
 }
 
-void OrderedProgress::Early(size_t pair, std::string difference) {
+void OrderedProgress::Early(size_t pair, Message difference) {
   std::lock_guard lock(mutex_);
   pending_[pair].said = true;
   pending_[pair].waiting = std::move(difference);
   Pass();
 }
 
-void OrderedProgress::Preview(size_t pair, const std::string& line) {
+void OrderedProgress::Preview(size_t pair, const Message& line) {
   std::lock_guard lock(mutex_);
   settings_.glance(pairs_[pair].label, line);
 }

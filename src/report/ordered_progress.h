@@ -21,13 +21,13 @@ class OrderedProgress {
   /// Of the first pair that still runs; others are not heard.
   void Progress(size_t pair, double share);
   /// Waits until every pair in front has said its own, or has ended.
-  void Early(size_t pair, std::string difference);
-  void Preview(size_t pair, const std::string& line);
+  void Early(size_t pair, Message difference);
+  void Preview(size_t pair, const Message& line);
   void Ended(size_t pair);
 
  private:
   struct Pending {
-    std::string waiting;  // an early difference
+    Message waiting;  // an early difference
     bool said = false, ended = false;
   };
   /// Tells what waits at the front.

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "json/writer.h"
@@ -305,31 +306,47 @@ Status MappingSuggestion::Write(const std::string& path, std::string_view target
   return file.Commit();
 }
 
-std::string StructureText(const StructureSummary& summary) {
-  std::string out = "  structure:";
-  bool any = false;
-  for (size_t k = 1; k < kStructureKinds; ++k) {
-    if (summary.diff.counts[k] == 0) continue;
-    out += (any ? ", " : " ") + std::to_string(summary.diff.counts[k]) + " " +
-           std::string(StructureKindText(static_cast<StructureKind>(k)));
-    any = true;
+namespace {
+
+Message Counted(StructureKind kind, uint64_t n) {
+  if (kind == StructureKind::kTargetOnly) return Msg("{} target only", n);
+  if (kind == StructureKind::kGoldenOnly) return Msg("{} golden only", n);
+  return Message(fmt::format("{} {}", n, StructureKindText(kind)));
+}
+
+Message ChangeText(const StructureChange& change) {
+  std::string names = OneLine(change.target);
+  if (!change.golden.empty()) names += (change.target.empty() ? "" : " -> ") + OneLine(change.golden);
+  if (change.kind == StructureKind::kClass) {
+    names += ": " + OneLine(change.target_class) + " -> " + OneLine(change.golden_class);
   }
-  out += any ? " (" + OneLine(summary.list_path) + ")\n" : " no difference\n";
+  if (!change.detail.empty()) names += ", " + OneLine(change.detail);
+  if (change.kind == StructureKind::kTargetOnly) return Msg("    target only: {}\n", names);
+  if (change.kind == StructureKind::kGoldenOnly) return Msg("    golden only: {}\n", names);
+  return Message(fmt::format("    {}: {}\n", StructureKindText(change.kind), names));
+}
+
+}  // namespace
+
+Message StructureText(const StructureSummary& summary) {
+  std::vector<Message> counts;
+  for (size_t k = 1; k < kStructureKinds; ++k) {
+    const uint64_t n = summary.diff.counts[k];
+    if (n > 0) counts.push_back(Counted(static_cast<StructureKind>(k), n));
+  }
+  if (counts.empty()) return Msg("structure: no difference\n");
+  const Message all = Joined(counts, Msg(", "));
+  Message out = summary.list_path.empty() ? Msg("structure: {}\n", all)
+                                          : Msg("structure: {} ({})\n", all, OneLine(summary.list_path));
   for (size_t k = 1; k < kStructureKinds; ++k) {
     size_t shown = 0;
     for (size_t i = 0; i < summary.diff.changes.size(); ++i) {
       if (static_cast<size_t>(summary.diff.changes.KindAt(i)) != k) continue;
       if (shown++ == kChangesShown) {
-        out += "    ...\n";
+        out += Message("    ...\n");
         break;
       }
-      const StructureChange change = summary.diff.changes[i];
-      out += "    " + std::string(StructureKindText(change.kind)) + ": " + OneLine(change.target);
-      if (!change.golden.empty()) out += (change.target.empty() ? "" : " -> ") + OneLine(change.golden);
-      if (change.kind == StructureKind::kClass)
-        out += ": " + OneLine(change.target_class) + " -> " + OneLine(change.golden_class);
-      if (!change.detail.empty()) out += ", " + OneLine(change.detail);
-      out += "\n";
+      out += ChangeText(summary.diff.changes[i]);
     }
   }
   return out;

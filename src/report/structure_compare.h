@@ -43,7 +43,7 @@ class MappingSuggestion {
 };
 
 /// "  modules and functions: 2 renamed, ..." with the first few names of each kind.
-std::string StructureText(const StructureSummary& summary);
+Message StructureText(const StructureSummary& summary);
 void WriteStructure(JsonWriter* json, const StructureSummary& summary);
 
 }  // namespace msprobe

@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/text.h"
+#include "compare/first_difference/six_digits.h"
 #include "diagnose/story/divergence_json.h"
 #include "json/writer.h"
 
@@ -20,75 +23,77 @@ std::string Names(const std::vector<std::string>& names, uint64_t total) {
   return out;
 }
 
-void AppendUnmatched(const PairReport& pair, std::string* out) {
+void AppendUnmatched(const PairReport& pair, Message* out) {
   const uint64_t target_only = pair.counts.ops - pair.counts.matched_ops - pair.target_unseen;
   if (pair.target_unseen + pair.golden_unseen > 0) {
-    *out += fmt::format("  not seen: {} ops, which the recording that is not whole may have had\n",
-                        pair.target_unseen + pair.golden_unseen);
+    *out += Msg("  not seen: {} ops, which the recording that is not whole may have had\n",
+                pair.target_unseen + pair.golden_unseen);
   }
   if (target_only == 0 && pair.golden_only_ops == 0) {
-    *out += fmt::format("  ops: {}, all matched\n", pair.counts.ops);
+    *out += Msg("  ops: {}, all matched\n", pair.counts.ops);
     return;
   }
-  *out += fmt::format("  ops: {} matched, {} only in the target, {} only in the golden run\n", pair.counts.matched_ops,
-                      target_only, pair.golden_only_ops);
-  if (target_only > 0) *out += fmt::format("    target only: {}\n", Names(pair.target_only, target_only));
-  if (pair.golden_only_ops > 0)
-    *out += fmt::format("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
+  *out += Msg("  ops: {} matched, {} only in the target, {} only in the golden run\n", pair.counts.matched_ops,
+              target_only, pair.golden_only_ops);
+  if (target_only > 0) *out += Msg("    target only: {}\n", Names(pair.target_only, target_only));
+  if (pair.golden_only_ops > 0) *out += Msg("    golden only: {}\n", Names(pair.golden_only, pair.golden_only_ops));
   if (pair.matching == "exact" && !pair.structure)
     *out +=
-        "    an extra op in one run shifts the call numbers of later backward ops: -fm matches by order "
-        "instead\n";
+        Msg("    an extra op in one run shifts the call numbers of later backward ops: -fm matches by order instead\n");
 }
 
 /// Where one run has more ops, a different shape mostly means that two different calls stand against each other.
-std::string_view Doubt(const PairReport& pair, const FirstDifference& d) {
+bool IsDoubtful(const PairReport& pair, const FirstDifference& d) {
   const bool unmatched = pair.counts.ops > pair.counts.matched_ops + pair.target_unseen || pair.golden_only_ops > 0;
-  return unmatched && pair.matching == "exact" && StartsWith(d.detail, "shape ")
-             ? " (probably two different calls: try -fm)"
-             : "";
+  return unmatched && pair.matching == "exact" && d.difference.what == "shape";
 }
 
 /// What made a difference that is not of the op that its line names.
-std::string Because(const FirstDifference& d) {
+Message Because(const FirstDifference& d) {
   const Cause cause = CauseOf(d);
-  return cause == Cause::kOp || cause == Cause::kDType ? "" : "; " + CauseText(cause, Language::kEnglish);
+  if (cause == Cause::kOp || cause == Cause::kDType) return {};
+  return KnownText(CauseText(cause, Language::kEnglish));
 }
 
 /// Nothing differs where it could be seen.
-std::string NoneText(const PairReport& pair) {
+Message NoneText(const PairReport& pair) {
   const bool whole = pair.gaps.empty() && pair.unread == 0;
-  return whole ? "  first difference: none, all matched ops agree\n"
-               : "  first difference: none in what was seen, which was not all\n";
+  return whole ? Msg("  first difference: none, all matched ops agree\n")
+               : Msg("  first difference: none in what was seen, which was not all\n");
 }
 
-void AppendDifferences(const PairReport& pair, std::string* out) {
+void AppendDifferences(const PairReport& pair, Message* out) {
   using Kind = FirstDifference::Kind;
   const FirstDifference &first = pair.differences.first, &source = pair.differences.source;
   if (pair.differences.dtype_ops > 0) {
-    *out += fmt::format("  different dtypes: {} ops, first {}\n", pair.differences.dtype_ops,
-                        DifferenceLine(pair.differences.dtype));
+    *out += Msg("  different dtypes: {} ops, first {}\n", pair.differences.dtype_ops,
+                DifferenceLine(pair.differences.dtype));
   }
-  const auto line = [&](std::string_view title, const FirstDifference& d) {
-    *out += std::string(title) + DifferenceLine(d) + std::string(Doubt(pair, d)) + Because(d) + "\n";
+  const auto line = [&](const FirstDifference& d) {
+    Message text = DifferenceLine(d);
+    if (IsDoubtful(pair, d)) text = Msg("{} (probably two different calls: try -fm)", text);
+    const Message why = Because(d);
+    return why.empty() ? text : Msg("{}; {}", text, why);
   };
   if (source.kind == Kind::kGrows) {
-    *out += "  differences add up slowly, starting at " + DifferenceLine(source) + "\n";
+    *out += Msg("  differences add up slowly, starting at {}\n", DifferenceLine(source));
   } else if (source.kind != Kind::kNone) {
-    line("  first difference: ", source);
+    *out += Msg("  first difference: {}\n", line(source));
   }
   if (first.kind != Kind::kNone)
-    line(source.kind == Kind::kNone ? "  first difference: " : "  first op that differs by itself: ", first);
+    *out += source.kind == Kind::kNone ? Msg("  first difference: {}\n", line(first))
+                                       : Msg("  first op that differs by itself: {}\n", line(first));
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {
     *out += pair.counts.matched_ops > 0
                 ? NoneText(pair)
-                : "  first difference: unknown, no op of the target has a partner; try -lm or -fm\n";
+                : Msg("  first difference: unknown, no op of the target has a partner; try -lm or -fm\n");
   }
 }
 
-std::string ReproLine(const ReproReport& repro) {
-  if (repro.script.empty()) return repro.why_not;
-  return repro.script + (repro.made_up ? " (inputs are made up: the dumps hold no values)" : "");
+Message ReproLine(const ReproReport& repro) {
+  if (repro.script.empty()) return OneLined(repro.why_not);
+  const std::string script = OneLine(repro.script);
+  return repro.made_up ? Msg("{} (inputs are made up: the dumps hold no values)", script) : Message(script);
 }
 
 void WriteReproReport(JsonWriter* json, const std::optional<ReproReport>& repro) {
@@ -100,18 +105,18 @@ void WriteReproReport(JsonWriter* json, const std::optional<ReproReport>& repro)
   json->EndObject();
 }
 
-std::string RulerLine(const RulerCounts& n) {
-  std::string out;
-  const auto add = [&](uint64_t count, std::string_view verdict) {
-    if (count > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, verdict);
+Message RulerLine(const RulerCounts& n) {
+  std::vector<Message> parts;
+  const auto add = [&](uint64_t count, const Message& text) {
+    if (count > 0) parts.push_back(text);
   };
-  add(n.bit_equal, RulerVerdictText(RulerVerdict::kBitEqual));
-  add(n.round_off, RulerVerdictText(RulerVerdict::kRoundOff));
-  add(n.rewritten, "computed another way");
-  add(n.inherited, RulerVerdictText(RulerVerdict::kInherited));
-  add(n.suspicious, RulerVerdictText(RulerVerdict::kSuspicious));
-  add(n.bug, RulerVerdictText(RulerVerdict::kBug));
-  return out.empty() ? out : "  ruler: " + out + " (ops)\n";
+  add(n.bit_equal, Msg("{} bit-equal", n.bit_equal));
+  add(n.round_off, Msg("{} round-off", n.round_off));
+  add(n.rewritten, Msg("{} computed another way", n.rewritten));
+  add(n.inherited, Msg("{} inherited", n.inherited));
+  add(n.suspicious, Msg("{} suspicious", n.suspicious));
+  add(n.bug, Msg("{} bug", n.bug));
+  return parts.empty() ? Message() : Msg("  ruler: {} (ops)\n", Joined(parts, Msg(", ")));
 }
 
 /// null for a number that is not known (negative, NaN); JSON has no infinity, so that is the text "inf".
@@ -163,18 +168,18 @@ void WriteRuler(JsonWriter* json, const Differences& d) {
 }
 
 /// How many ops were replayed with which result, and those of which there is more to say.
-void AppendReplays(const CompareReport& report, std::string* out) {
+void AppendReplays(const CompareReport& report, Message* out) {
   constexpr size_t kShown = 10;
   if (!report.replayed) return;
-  *out += "replayed in float64: " + ReplayCountsText(report.replays) + "\n";
+  *out += Msg("replayed in float64: {}\n", ReplayCountsText(report.replays));
   size_t shown = 0;
   for (const ReplayedOp& op : report.replays) {
     if (op.verdict == ReplayVerdict::kBothRoundOff) continue;
     if (shown++ == kShown) {
-      *out += "  ... for the rest see --json, first_divergence.json or the HTML report\n";
+      *out += Msg("  ... for the rest see --json, first_divergence.json or the HTML report\n");
       return;
     }
-    *out += "  " + (op.label.empty() ? "" : OneLine(op.label) + " ") + OneLine(op.name) + ": " + ReplayText(op) + "\n";
+    *out += Msg("  {}: {}\n", (op.label.empty() ? "" : OneLine(op.label) + " ") + OneLine(op.name), ReplayText(op));
   }
 }
 
@@ -183,6 +188,21 @@ std::string_view ModeText(CompareMode mode) {
 }
 
 std::string_view ModeText(const PairReport& pair) { return pair.structure ? "structure" : ModeText(pair.mode); }
+
+Message PairTitle(const PairReport& pair) {
+  const Message label = pair.files.label.empty() ? Msg("compare") : Message(OneLine(pair.files.label));
+  const bool fuzzy = pair.fuzzy;
+  const auto mode = ModeText(pair);
+  if (mode == "md5")
+    return fuzzy ? Msg("{} (md5, fuzzy match: call numbers are ignored)\n", label) : Msg("{} (md5)\n", label);
+  if (mode == "tensor")
+    return fuzzy ? Msg("{} (tensor, fuzzy match: call numbers are ignored)\n", label) : Msg("{} (tensor)\n", label);
+  if (mode == "structure")
+    return fuzzy ? Msg("{} (structure, fuzzy match: call numbers are ignored)\n", label)
+                 : Msg("{} (structure)\n", label);
+  return fuzzy ? Msg("{} (statistics, fuzzy match: call numbers are ignored)\n", label)
+               : Msg("{} (statistics)\n", label);
+}
 
 void WritePair(JsonWriter* json, const PairReport& pair) {
   json->BeginObject();
@@ -221,58 +241,125 @@ void WritePair(JsonWriter* json, const PairReport& pair) {
 
 }  // namespace
 
-std::string DifferenceLine(const FirstDifference& d) {
-  std::string out = d.name;
-  if (!d.frame.empty()) out += " (" + d.frame + (d.function.empty() ? "" : " in " + d.function) + ")";
-  if (!d.module.empty()) out += " in " + d.module;
-  out += ": " + (d.item.empty() ? std::string() : d.item.substr(1) + " ") + d.detail;
-  const bool op = d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication;
-  if (op && !d.inputs.empty()) out += ", inputs " + d.inputs;
-  return OneLine(out);  // names come from the dumps
+namespace {
+
+/// The item and what differs in it: "input.1 Norm differs by 12.3 %".
+Message WhatDiffers(const FirstDifference& d) {
+  const ItemDifference& by = d.difference;
+  const std::string item = d.item.empty() ? std::string() : d.item.substr(1);
+  const std::string target = SixDigits(by.target), golden = SixDigits(by.golden);
+  const std::string percent = by.percent < 0 ? std::string() : fmt::format("{:.3g} %", by.percent);
+  if (item.empty()) {
+    const std::array forms = {
+        Msg("values differ"),
+        Msg("values differ by {}", percent),
+        Msg("{} differs by {}", by.what, percent),
+        Msg("shape {} against {}", target, golden),
+        Msg("checksum {} against {}", target, golden),
+        Msg("is not in the golden run"),
+        Msg("is missing in the target"),
+    };
+    const auto form = std::ranges::find(forms, d.detail, &Message::English);
+    return form == forms.end() ? Message(d.detail) : *form;
+  }
+  const std::array forms = {
+      Msg("{} values differ", item),
+      Msg("{} values differ by {}", item, percent),
+      Msg("{} differs by {}", item + " " + by.what, percent),
+      Msg("{} shape {} against {}", item, target, golden),
+      Msg("{} checksum {} against {}", item, target, golden),
+      Msg("{} Norm {} against {}", item, target, golden),
+      Msg("{} Max {} against {}", item, target, golden),
+      Msg("{} Min {} against {}", item, target, golden),
+      Msg("{} Mean {} against {}", item, target, golden),
+      Msg("{} is {} against {}", item, by.target, by.golden),
+      Msg("{} is of {} against {}", item, by.target, by.golden),
+      Msg("{} holds infinities, and statistics do not show where", item),
+      Msg("{} has no partner of its kind in the golden run", item),
+      Msg("{} is there in the golden run only", item),
+  };
+  // The finding keeps its English; the form that gives it says what of it are values.
+  const std::string english = item + " " + d.detail;
+  const auto form = std::ranges::find(forms, english, &Message::English);
+  return form == forms.end() ? Message(english) : *form;
 }
 
-std::string SummaryText(const CompareReport& report) {
+Message WithInputs(const FirstDifference& d) {
+  const Message what = WhatDiffers(d);
+  const bool op = d.kind == FirstDifference::Kind::kOp || d.kind == FirstDifference::Kind::kCommunication;
+  if (!op || d.inputs.empty()) return what;
+  constexpr std::string_view kAgree = "agree to ";
+  return d.inputs.starts_with(kAgree) ? Msg("{}, inputs agree to {}", what, d.inputs.substr(kAgree.size()))
+                                      : Msg("{}, inputs are equal", what);
+}
+
+}  // namespace
+
+Message DifferenceLine(const FirstDifference& d) {
+  const Message what = WithInputs(d);
+  const bool function = !d.frame.empty() && !d.function.empty();
+  const std::string at = d.frame.empty() || function ? d.name : d.name + " (" + d.frame + ")";
+  const size_t dot = d.module.starts_with("Module.") ? 7 : d.module.starts_with("Cell.") ? 5 : 0;
+  const std::string in = d.module.substr(dot);
+  Message out;
+  if (function) {
+    out = d.module.empty() ? Msg("{} ({} in {}): {}", at, d.frame, d.function, what)
+          : dot == 7       ? Msg("{} ({} in {}) in Module.{}: {}", at, d.frame, d.function, in, what)
+          : dot == 5       ? Msg("{} ({} in {}) in Cell.{}: {}", at, d.frame, d.function, in, what)
+                           : Msg("{} ({} in {}) in {}: {}", at, d.frame, d.function, in, what);
+  } else {
+    out = d.module.empty() ? Msg("{}: {}", at, what)
+          : dot == 7       ? Msg("{} in Module.{}: {}", at, in, what)
+          : dot == 5       ? Msg("{} in Cell.{}: {}", at, in, what)
+                           : Msg("{} in {}: {}", at, in, what);
+  }
+  return OneLined(out);  // names come from the dumps
+}
+
+Message SummaryText(const CompareReport& report) {
   const bool values = !report.pairs.empty() && !report.pairs.front().structure;
   const Language language = LocaleLanguage();
-  std::string out = values ? StoryText(report.story, language) : GapText(report.story.gaps, language);
-  if (!values && !out.empty()) out += "\n";
+  Message out(values ? StoryText(report.story, language) : GapText(report.story.gaps, language));
+  if (!values && !out.empty()) out += Message("\n");
   for (const PairReport& pair : report.pairs) {
-    out += pair.files.label.empty() ? "compare" : OneLine(pair.files.label);
-    out += " (" + std::string(ModeText(pair));
-    out += pair.fuzzy ? ", fuzzy match: call numbers are ignored)\n" : ")\n";
-    for (const std::string& path : pair.paths) out += "  result: " + OneLine(path) + "\n";
-    if (!pair.advisor.empty()) out += "  advice: " + OneLine(pair.advisor) + "\n";
+    out += PairTitle(pair);
+    for (const std::string& path : pair.paths) out += Msg("  result: {}\n", OneLine(path));
+    if (!pair.advisor.empty()) out += Msg("  advice: {}\n", OneLine(pair.advisor));
     AppendUnmatched(pair, &out);
     if (!pair.structure) out += RulerLine(pair.differences.ruler);
-    out += fmt::format("  rows: {} (old rule: {} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
-                       pair.counts.warning, pair.counts.error);
-    for (const std::string& path : pair.mappings) out += "  mapping: " + OneLine(path) + "\n";
-    for (const std::string& path : pair.unmatched) out += "    all of them: " + OneLine(path) + "\n";
+    out += Msg("  rows: {} (old rule: {} pass, {} warning, {} error)\n", pair.counts.rows, pair.counts.pass,
+               pair.counts.warning, pair.counts.error);
+    for (const std::string& path : pair.mappings) out += Msg("  mapping: {}\n", OneLine(path));
+    for (const std::string& path : pair.unmatched) out += Msg("    all of them: {}\n", OneLine(path));
     if (pair.structure) {
+      out += Message("  ");
       out += StructureText(*pair.structure);
       continue;
     }
     AppendDifferences(pair, &out);
   }
-  for (const std::string& path : report.diff_analyze) out += "first ops beyond the thresholds: " + OneLine(path) + "\n";
+  for (const std::string& path : report.diff_analyze)
+    out += Msg("first ops beyond the thresholds: {}\n", OneLine(path));
   if (!report.mapping_path.empty()) {
     const SuggestedMapping& s = report.suggested;
-    out += fmt::format(
+    out += Msg(
         "suggested layer mapping: {}\n  partners by it: {} of {} calls, without it {}; check it, then give it as -lm\n",
         OneLine(report.mapping_path), s.matched_with, s.calls, s.matched_without);
   }
   if (report.divergence.found) {
-    if (!report.divergence_path.empty()) out += "  details: " + OneLine(report.divergence_path) + "\n";
-    if (report.repro) out += "  repro: " + OneLine(ReproLine(*report.repro)) + "\n";
+    if (!report.divergence_path.empty()) out += Msg("  details: {}\n", OneLine(report.divergence_path));
+    if (report.repro) out += Msg("  repro: {}\n", ReproLine(*report.repro));
   }
   AppendReplays(report, &out);
-  for (const auto& [label, status] : report.failures)
-    out += OneLine(label) + "\n  not compared: " + OneLine(status.message()) + "\n";
-  for (const std::string& dir : report.target_only_dirs) out += "no partner in the golden run: " + OneLine(dir) + "\n";
-  for (const std::string& dir : report.golden_only_dirs) out += "no partner in the target run: " + OneLine(dir) + "\n";
-  if (!report.html.empty()) out += "report: " + OneLine(report.html) + "\n";
+  for (const auto& [label, status] : report.failures) {
+    out += Message(OneLine(label) + "\n");
+    out += Msg("  not compared: {}\n", OneLined(status.text()));
+  }
+  for (const std::string& dir : report.target_only_dirs) out += Msg("no partner in the golden run: {}\n", OneLine(dir));
+  for (const std::string& dir : report.golden_only_dirs) out += Msg("no partner in the target run: {}\n", OneLine(dir));
+  if (!report.html.empty()) out += Msg("report: {}\n", OneLine(report.html));
   // The first line has scrolled away.
-  if (values && report.pairs.size() > kNoScroll) out += StoryHeadline(report.story, language) + "\n";
+  if (values && report.pairs.size() > kNoScroll) out += Message(StoryHeadline(report.story, language) + "\n");
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "compare/pair/compare.h"
 #include "diagnose/divergence.h"
 #include "diagnose/story/story.h"
@@ -26,7 +27,7 @@ struct PairReport {
   std::vector<RecordingGap> gaps;
   std::vector<std::string> target_only, golden_only;  // the first few names
   Differences differences;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::string page;                           // data of the HTML report, when one was asked for
   std::string advisor;                        // path of the advisor's file; ""
   std::vector<std::string> mappings;          // files that -lm writes
@@ -38,7 +39,7 @@ struct PairReport {
 struct ReproReport {
   std::string script;    // path; "" where there is none
   bool made_up = false;  // the dumps hold no values: the inputs are drawn at random
-  std::string why_not;
+  Message why_not;
 };
 
 struct CompareReport {
@@ -60,11 +61,11 @@ struct CompareReport {
 /// Names kept in a PairReport for each side.
 inline constexpr size_t kNamesShown = 5;
 
-std::string SummaryText(const CompareReport& report);
+Message SummaryText(const CompareReport& report);
 std::string SummaryJson(const CompareReport& report);
 
 /// One line: "Functional.linear.7.forward (modeling_llama.py:112): .output.0 Norm differs by 12.3 %, inputs agree to
 /// 1e-07".
-std::string DifferenceLine(const FirstDifference& d);
+Message DifferenceLine(const FirstDifference& d);
 
 }  // namespace msprobe

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/words/translate.h"
 #include "json/parser.h"
 #include "json/writer.h"
 #include "match/layer_templates.h"
@@ -46,15 +45,6 @@ std::string_view StateName(Conversion::State state) {
   return "failed";
 }
 
-/// A line of the command in Chinese, behind its mark.
-std::string InChinese(std::string_view line) {
-  std::string_view mark;
-  for (const std::string_view known : {"[msprobe] error: ", "[msprobe] warning: "}) {
-    if (line.starts_with(known)) mark = known;
-  }
-  return std::string(mark) + InLanguage(line.substr(mark.size()), Language::kChinese);
-}
-
 void WriteConversion(JsonWriter* json, const Conversion& c) {
   json->BeginObject();
   json->Member("id", c.id);
@@ -64,10 +54,10 @@ void WriteConversion(JsonWriter* json, const Conversion& c) {
   json->Member("command", c.command);
   c.file.empty() ? json->Member("file", nullptr) : json->Member("file", c.file);
   json->Member("text", c.text);
-  json->Member("error", c.error);
-  json->Member("error_zh", InChinese(c.error));
-  json->Member("log", c.log);
-  json->ArrayMember("log_zh", c.log, [&](const std::string& line) { json->String(InChinese(line)); });
+  json->Member("error", c.error.english);
+  json->Member("error_zh", c.error.chinese);
+  json->ArrayMember("log", c.log, [&](const Conversion::Line& line) { json->String(line.english); });
+  json->ArrayMember("log_zh", c.log, [&](const Conversion::Line& line) { json->String(line.chinese); });
   json->EndObject();
 }
 

@@ -17,7 +17,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
+#include "base/words/translate.h"
 #include "json/parser.h"
 
 namespace msprobe::serve {
@@ -31,6 +33,7 @@ constexpr int kPiecesAtOnce = 32;      // 64 KiB each; who writes without end do
 constexpr int kUnknownEnd = 255 << 8;  // as if it had ended with 255
 constexpr std::string_view kProgress = "PROGRESS: ";
 constexpr std::string_view kErrorLine = "[msprobe] error: ";
+constexpr char kChineseMark = '\x1e';  // before the Chinese of the line above
 
 struct Pipe {
   int read = -1, write = -1;
@@ -86,16 +89,18 @@ void CloseOthers() {
 /// threads in the child.
 pid_t ForkAlone() { return static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, 0)); }
 
-/// The environment with English words, which whoever shows them translates.
+/// The environment with English words, each message followed by its Chinese.
 std::vector<char*> EnglishEnvironment() {
-  static char kEnglish[] = "LC_ALL=C.UTF-8";
+  static char kEnglish[] = "LC_ALL=C.UTF-8", kBoth[] = "MSPROBE_BOTH_LANGUAGES=1";
   std::vector<char*> out;
   for (char** at = environ; *at != nullptr; ++at) {
     if (!std::string_view(*at).starts_with("LC_ALL=")) out.push_back(*at);
   }
-  out.insert(out.end(), {kEnglish, nullptr});
+  out.insert(out.end(), {kEnglish, kBoth, nullptr});
   return out;
 }
+
+Conversion::Line Both(const Message& message) { return {message.English(), InLanguage(message, Language::kChinese)}; }
 
 [[noreturn]] void Become(const char* command, char* const* argv, char* const* environment, const char* directory,
                          const Pipe& out, const Pipe& err, pid_t server) {
@@ -150,14 +155,13 @@ std::optional<int64_t> Converter::Start(std::vector<std::string> options) {
                        std::make_move_iterator(options.end()));
   log_.clear();
   output_.clear();
-  last_error_.clear();
-  progress_error_.clear();
+  last_error_ = {};
+  progress_error_ = {};
   began_ = Clock::now();
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
-    last_error_ =
-        fmt::format("the conversion cannot be started ({}): end other programs, then try again", error.what());
+    last_error_ = Both(Msg("the conversion cannot be started ({}): end other programs, then try again", error.what()));
     Finish(1 << 8);
   }
   return id;
@@ -200,8 +204,8 @@ void Converter::Run() {
     Become(command_.c_str(), argv.data(), environment.data(), directory_.c_str(), child.out, child.err, server);
   if (child.pid < 0) {
     std::lock_guard lock(mutex_);
-    last_error_ =
-        fmt::format("the conversion cannot be started ({}): end other programs, then try again", std::strerror(errno));
+    last_error_ = Both(Msg("the conversion cannot be started ({}): end other programs, then try again",
+                           KnownText(std::strerror(errno))));
     return Finish(1 << 8);
   }
   child.out.CloseWrite();
@@ -259,8 +263,21 @@ void Converter::TakeOutput(std::string_view line) {
 void Converter::TakeError(std::string_view line) {
   if (line.empty()) return;
   line = line.substr(0, kMaxLine);
-  if (line.starts_with(kErrorLine)) last_error_ = OneLine(line.substr(kErrorLine.size()));
-  log_.push_back(OneLine(line));
+  if (line[0] == kChineseMark) {
+    const std::string chinese = OneLine(line.substr(1));
+    if (log_.empty()) return;
+    log_.back().chinese = chinese;
+    if (chinese.starts_with(kErrorLine)) last_error_.chinese = chinese.substr(kErrorLine.size());
+    return;
+  }
+  const std::string english = OneLine(line);
+  if (line.starts_with(kErrorLine)) {
+    const std::string error = english.substr(kErrorLine.size());
+    last_error_ = Both(KnownText(error));
+    log_.push_back({english, std::string(kErrorLine) + last_error_.chinese});
+  } else {
+    log_.push_back({english, english});
+  }
   if (log_.size() > kMaxLogLines) log_.pop_front();
 }
 
@@ -272,7 +289,7 @@ void Converter::TakeProgress(std::string_view json) {
   }
   const JsonValue* errors = doc.Find("error_msg");
   if (errors && errors->IsArray() && !errors->empty() && (*errors)[0].IsString()) {
-    progress_error_ = OneLine((*errors)[0].Text());
+    progress_error_ = Both(KnownText(OneLine((*errors)[0].Text())));
   }
 }
 
@@ -300,11 +317,14 @@ void Converter::Finish(int wait_status) {
   }
   last_.state = cancelling ? State::kCancelled : State::kFailed;
   if (cancelling) return;
-  last_.error = !last_error_.empty()       ? last_error_
-                : !progress_error_.empty() ? progress_error_
-                : exited ? fmt::format("the conversion ended with code {}: see its log", WEXITSTATUS(wait_status))
-                         : fmt::format("the conversion was ended by signal {} ({}): the machine may be out of memory",
-                                       WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+  const auto ended = [&] {
+    return exited ? Msg("the conversion ended with code {}: see its log", WEXITSTATUS(wait_status))
+                  : Msg("the conversion was ended by signal {} ({}): the machine may be out of memory",
+                        WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+  };
+  last_.error = !last_error_.english.empty()       ? last_error_
+                : !progress_error_.english.empty() ? progress_error_
+                                                   : Both(ended());
 }
 
 }  // namespace msprobe::serve

@@ -24,8 +24,11 @@ struct Conversion {
   std::vector<std::string> command;  ///< as one would type it in the served directory
   std::string file;                  ///< kDone: the graph, relative to the served directory; "" when there is none
   std::string text;                  ///< kDone: what it printed, a plan or a summary as JSON
-  std::string error;                 ///< one line, in English; with kDone what is incomplete
-  std::vector<std::string> log;      ///< the last lines of its stderr, in English
+  struct Line {
+    std::string english, chinese;
+  };
+  Line error;             ///< one line; with kDone what is incomplete
+  std::vector<Line> log;  ///< the last lines of its stderr
 };
 
 class Converter {
@@ -64,8 +67,9 @@ class Converter {
   std::mutex mutex_;
   std::thread thread_;
   Conversion last_;  // id 0: none
-  std::deque<std::string> log_;
-  std::string output_, last_error_, progress_error_;
+  std::deque<Conversion::Line> log_;
+  std::string output_;
+  Conversion::Line last_error_, progress_error_;
   Clock::time_point began_, cancelled_;
 };
 

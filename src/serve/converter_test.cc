@@ -78,7 +78,7 @@ struct ConverterTest : testing::Test {
 TEST_F(ConverterTest, EndsWhereChildrenAreNotWaitedFor) {
   const auto before = signal(SIGCHLD, SIG_IGN);
   EXPECT_EQ(Run("done").file, "out/build_1.vis.db");
-  EXPECT_EQ(Run("fail").error, "dump.json is empty: run again");
+  EXPECT_EQ(Run("fail").error.english, "dump.json is empty: run again");
   signal(SIGCHLD, before);
 }
 
@@ -87,8 +87,9 @@ TEST_F(ConverterTest, Done) {
   EXPECT_EQ(c.state, State::kDone);
   EXPECT_EQ(c.file, "out/build_1.vis.db");
   EXPECT_EQ(c.percent, 100);
-  EXPECT_EQ(c.error, "");
-  EXPECT_EQ(c.log, std::vector<std::string>{"[msprobe] warning: rank 3 is cut"});
+  EXPECT_EQ(c.error.english, "");
+  ASSERT_EQ(c.log.size(), 1u);
+  EXPECT_EQ(c.log[0].english, "[msprobe] warning: rank 3 is cut");
   EXPECT_EQ(c.command, (std::vector<std::string>{"msprobe", "graph_visualize", "done"}));
   EXPECT_EQ(Read("words"), "graph_visualize done --json --is_print_progress_log\n");
 }
@@ -97,7 +98,7 @@ TEST_F(ConverterTest, WhatIsWrittenCountsEvenWithoutAllRanks) {
   const Conversion c = Run("partial");
   EXPECT_EQ(c.state, State::kDone);
   EXPECT_EQ(c.file, "out/build_1.vis.db");
-  EXPECT_EQ(c.error, "1 of 2 graphs are missing");
+  EXPECT_EQ(c.error.english, "1 of 2 graphs are missing");
 }
 
 TEST_F(ConverterTest, APlanIsText) {
@@ -109,14 +110,14 @@ TEST_F(ConverterTest, APlanIsText) {
 
 TEST_F(ConverterTest, Failures) {
   EXPECT_EQ(Run("fail").state, State::kFailed);
-  EXPECT_EQ(Run("fail").error, "dump.json is empty: run again");
-  EXPECT_EQ(Run("early").error, "no such directory");
-  EXPECT_NE(Run("killed").error.find("signal 9"), std::string::npos);
+  EXPECT_EQ(Run("fail").error.english, "dump.json is empty: run again");
+  EXPECT_EQ(Run("early").error.english, "no such directory");
+  EXPECT_NE(Run("killed").error.english.find("signal 9"), std::string::npos);
   Converter absent(dir / "absent", dir.path());
   EXPECT_EQ(absent.Start({}), 1);
   const Conversion c = Wait(&absent);
   EXPECT_EQ(c.state, State::kFailed);
-  EXPECT_NE(c.error.find("cannot be started"), std::string::npos);
+  EXPECT_NE(c.error.english.find("cannot be started"), std::string::npos);
 }
 
 // Its words are translated where they are shown, for each reader.
@@ -124,7 +125,7 @@ TEST_F(ConverterTest, SpeaksEnglishInAnyLocale) {
   const char* before = std::getenv("LC_ALL");
   const std::string kept = before ? before : "";
   setenv("LC_ALL", "zh_CN.UTF-8", 1);
-  EXPECT_EQ(Run("locale").error, "C.UTF-8");
+  EXPECT_EQ(Run("locale").error.english, "C.UTF-8");
   before ? setenv("LC_ALL", kept.c_str(), 1) : unsetenv("LC_ALL");
 }
 
@@ -154,7 +155,7 @@ TEST_F(ConverterTest, OneAtATimeAndCancel) {
   EXPECT_TRUE(converter.Cancel(1));
   const Conversion c = Wait(&converter);
   EXPECT_EQ(c.state, State::kCancelled);
-  EXPECT_EQ(c.error, "");
+  EXPECT_EQ(c.error.english, "");
   EXPECT_TRUE(Ends());
   EXPECT_FALSE(converter.Cancel(1));
   EXPECT_EQ(converter.Start({"done"}), 2);

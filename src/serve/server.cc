@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "serve/handler.h"
 #include "serve/token.h"
@@ -324,8 +325,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(std::unique_ptr<view::Viewer> vi
   if (!ec) impl->acceptor.bind(where, ec);
   if (!ec) impl->acceptor.listen(asio::socket_base::max_listen_connections, ec);
   if (ec) {
-    return BadInput(fmt::format("port {} of 127.0.0.1 cannot be used ({}): give another --port, or 0 for a free one",
-                                options.port, ec.message()));
+    return BadInput(Msg("port {} of 127.0.0.1 cannot be used ({}): give another --port, or 0 for a free one",
+                        options.port, KnownText(ec.message())));
   }
   impl->bound = impl->acceptor.local_endpoint(ec).port();
   if (!options.converter.empty() && !impl->viewer->root().empty()) {

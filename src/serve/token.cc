@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/message.h"
+
 namespace msprobe::serve {
 
 StatusOr<std::string> MakeToken() {
@@ -13,8 +15,8 @@ StatusOr<std::string> MakeToken() {
   for (size_t have = 0; have < sizeof bytes;) {
     const ssize_t got = getrandom(bytes + have, sizeof bytes - have, 0);
     if (got < 0 && errno != EINTR) {
-      return InternalError(std::string("the kernel gives no random numbers (") + std::strerror(errno) +
-                           "): the page needs a secret, try again");
+      return InternalError(Msg("the kernel gives no random numbers ({}): the page needs a secret, try again",
+                               KnownText(std::strerror(errno))));
     }
     if (got > 0) have += static_cast<size_t>(got);
   }

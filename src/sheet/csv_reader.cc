@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "sheet/sheet_reader.h"
 
@@ -17,7 +18,7 @@ class CsvParser {
     std::vector<SheetCell> cells;
     bool first = true;
     for (uint64_t row = 0; at_ < text_.size(); ++row) {
-      if (row == kMaxSheetRows) return Bad("has more rows than any result");
+      if (row == kMaxSheetRows) return Bad(Msg("{} has more rows than any result", path_));
       MSP_RETURN_IF_ERROR(ReadRow(row, &cells));
       if (cells.size() == 1 && cells[0].text.empty()) continue;  // an empty line
       MSP_RETURN_IF_ERROR(take(cells, std::exchange(first, false)));
@@ -26,14 +27,12 @@ class CsvParser {
   }
 
  private:
-  Status Bad(const std::string& why) const {
-    return BadInput(path_ + " " + why + " (byte " + std::to_string(at_) + "): is it a comparison result?");
-  }
+  Status Bad(const Message& what) const { return BadInput(Msg("{} (byte {}): is it a comparison result?", what, at_)); }
 
   Status ReadRow(uint64_t row, std::vector<SheetCell>* cells) {
     size_t used = 0;
     for (bool more = true; more;) {
-      if (used == kMaxSheetColumns) return Bad("has more columns than any result in row " + std::to_string(row + 1));
+      if (used == kMaxSheetColumns) return Bad(Msg("{} has more columns than any result in row {}", path_, row + 1));
       if (cells->size() == used) cells->emplace_back();
       SheetCell& cell = (*cells)[used++];
       MSP_RETURN_IF_ERROR(ReadField(&cell.text));
@@ -62,9 +61,9 @@ class CsvParser {
       } else {
         quoted = !quoted;
       }
-      if (out->size() > kMaxSheetCell) return Bad("has a field longer than any cell");
+      if (out->size() > kMaxSheetCell) return Bad(Msg("{} has a field longer than any cell", path_));
     }
-    return quoted ? Bad("ends within quotes") : OkStatus();
+    return quoted ? Bad(Msg("{} ends within quotes", path_)) : OkStatus();
   }
 
   std::string_view text_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "sheet/workbook_check.h"
 #include "sheet/xlsx_library.h"
@@ -28,7 +29,7 @@ class BookWriter {
     options.tmpdir = directory_.data();
     MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));  // can the directory be written?
     book_ = library_.new_workbook(temp_.path().c_str(), &options);
-    if (!book_) return InternalError("cannot start the workbook " + temp_.final_path() + ": out of memory?");
+    if (!book_) return InternalError(Msg("cannot start the workbook {}: out of memory?", temp_.final_path()));
     styles_ = library_.AddStyles(book_);
     for (const Sheet& sheet : sheets) MSP_RETURN_IF_ERROR(WriteSheet(sheet));
     MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
@@ -41,16 +42,16 @@ class BookWriter {
 
  private:
   Status Failed(lxw_error error) const {
-    return InternalError("cannot write " + temp_.final_path() + ": " + library_.error_text(error) +
-                         "; free space or choose another -o");
+    return InternalError(
+        Msg("cannot write {}: {}; free space or choose another -o", temp_.final_path(), library_.error_text(error)));
   }
 
   Status WriteSheet(const Sheet& sheet) {
     MSP_RETURN_IF_ERROR(check_.EndSheet(sheet_));
     sheet_ = library_.add_sheet(book_, sheet.name.c_str());
-    if (!sheet_) return InternalError("cannot add the sheet " + sheet.name + " to " + temp_.final_path());
+    if (!sheet_) return InternalError(Msg("cannot add the sheet {} to {}", sheet.name, temp_.final_path()));
     if (sheet.rows.size() > kMostRows) {
-      return BadInput(temp_.final_path() + ": the sheet " + sheet.name + " has more rows than a workbook can hold");
+      return BadInput(Msg("{}: the sheet {} has more rows than a workbook can hold", temp_.final_path(), sheet.name));
     }
     library_.SetUpSheet(sheet_, sheet.rows.size(), sheet.columns.size());
     lxw_col_t column = 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -40,7 +41,7 @@ StatusOr<std::vector<uint64_t>> SheetSizes(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::string_view zip = file.text();
   const size_t end = zip.rfind("PK\5\6");
-  if (end == std::string_view::npos) return InternalError(path + " has no end: free some space and try again");
+  if (end == std::string_view::npos) return InternalError(Msg("{} has no end: free some space and try again", path));
   uint64_t at = NumberAt<uint32_t>(zip, end + 16);
   if (at == kInExtra && end >= 20) at = NumberAt<uint64_t>(zip, NumberAt<uint64_t>(zip, end - 12) + 48);
   std::vector<uint64_t> sizes;
@@ -61,8 +62,8 @@ WorkbookCheck::WorkbookCheck(const XlsxLibrary& library, const std::string& path
     : library_(library), path_(path), directory_(DirName(path)) {}
 
 Status WorkbookCheck::NoSpace() const {
-  return InternalError(path_ +
-                       " could not be written (the disk is full): free some space or choose another directory with -o");
+  return InternalError(
+      Msg("{} could not be written (the disk is full): free some space or choose another directory with -o", path_));
 }
 
 Status WorkbookCheck::Look(const lxw_worksheet* sheet) const {

@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/message.h"
+
 namespace msprobe {
 
 StatusOr<const XlsxLibrary*> XlsxLibrary::Get() {
   static const XlsxLibrary library = Load();
   if (library.error_text) return &library;
   return InternalError(
-      "workbooks need libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4), or leave out --xlsx "
-      "to get csv");
+      Msg("workbooks need libxlsxwriter, which is not installed: install it (Debian: libxlsxwriter4), or leave out "
+          "--xlsx to get csv"));
 }
 
 XlsxLibrary XlsxLibrary::Load() {

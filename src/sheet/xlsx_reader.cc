@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "sheet/sheet_reader.h"
 #include "sheet/zip_members.h"
@@ -44,21 +45,21 @@ class XmlReader {
   virtual ~XmlReader() = default;
 
   Status Feed(std::string_view piece, bool last) {
-    if (!parser_) return InternalError("cannot read " + what_ + ": out of memory");
+    if (!parser_) return InternalError(Msg("cannot read {}: out of memory", what_));
     silent_ += piece.size();
     const auto done = XML_Parse(parser_.get(), piece.data(), static_cast<int>(piece.size()), last);
     if (!status_.ok()) return status_;
     if (done != XML_STATUS_OK) {
-      return Bad(std::string("is not XML: ") + XML_ErrorString(XML_GetErrorCode(parser_.get())));
+      return Bad(Msg("{} is not XML: {}", what_, XML_ErrorString(XML_GetErrorCode(parser_.get()))));
     }
-    return silent_ > kMaxToken ? Bad("has a tag that does not end") : OkStatus();
+    return silent_ > kMaxToken ? Bad(Msg("{} has a tag that does not end", what_)) : OkStatus();
   }
 
  protected:
   virtual Status Start(std::string_view name, const char** attributes) = 0;
   virtual Status End(std::string_view name) = 0;
   virtual Status Text(std::string_view text) = 0;
-  Status Bad(const std::string& why) const { return BadInput(what_ + " " + why + ": it is not a comparison result"); }
+  Status Bad(const Message& what) const { return BadInput(Msg("{}: it is not a comparison result", what)); }
 
   static std::string_view Attribute(const char** attributes, std::string_view name) {
     for (; *attributes; attributes += 2) {
@@ -66,6 +67,9 @@ class XmlReader {
     }
     return {};
   }
+
+ protected:
+  const std::string what_;
 
  private:
   /// Without a prefix: "x:row" is a row.
@@ -81,7 +85,7 @@ class XmlReader {
   }
   static void OnStart(void* self, const char* name, const char** attributes) {
     auto* reader = static_cast<XmlReader*>(self);
-    if (++reader->depth_ > kMaxDepth) return reader->Note(reader->Bad("is nested too deeply"));
+    if (++reader->depth_ > kMaxDepth) return reader->Note(reader->Bad(Msg("{} is nested too deeply", reader->what_)));
     reader->Note(reader->Start(Local(name), attributes));
   }
   static void OnEnd(void* self, const char* name) {
@@ -95,10 +99,9 @@ class XmlReader {
   }
   static void OnDoctype(void* self, const char*, const char*, const char*, int) {
     auto* reader = static_cast<XmlReader*>(self);
-    reader->Note(reader->Bad("declares a document type, which no workbook does"));
+    reader->Note(reader->Bad(Msg("{} declares a document type, which no workbook does", reader->what_)));
   }
 
-  const std::string what_;
   std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser_;
   Status status_;
   uint64_t silent_ = 0;
@@ -120,11 +123,11 @@ class SharedReader : public XmlReader {
     if (name == "t") in_text_ = false;
     if (name == "rPh") phonetic_ = false;
     if (name == "si") out_->ends.push_back(out_->bytes.size());
-    return out_->ends.size() > kMaxSharedBytes / 8 ? Bad("has too many texts") : OkStatus();
+    return out_->ends.size() > kMaxSharedBytes / 8 ? Bad(Msg("{} has too many texts", what_)) : OkStatus();
   }
   Status Text(std::string_view text) override {
     if (in_text_ && !phonetic_) out_->bytes += text;
-    return out_->bytes.size() > kMaxSharedBytes ? Bad("holds more text than fits memory") : OkStatus();
+    return out_->bytes.size() > kMaxSharedBytes ? Bad(Msg("{} holds more text than fits memory", what_)) : OkStatus();
   }
 
   SharedStrings* out_;
@@ -162,7 +165,7 @@ class SheetReader : public XmlReader {
     if (name == "rPh") phonetic_ = false;
     if (name == "c") return PutCell();
     if (name != "row") return OkStatus();
-    if (++*rows_ > kMaxSheetRows) return Bad("has more rows than any result");
+    if (++*rows_ > kMaxSheetRows) return Bad(Msg("{} has more rows than any result", what_));
     cells_.resize(std::max(used_, size_t{1}));
     const bool first = !std::exchange(any_, true);
     return take_(cells_, first);
@@ -170,7 +173,7 @@ class SheetReader : public XmlReader {
 
   Status Text(std::string_view text) override {
     if (in_text_ && !phonetic_) text_ += text;
-    return text_.size() > kMaxSheetCell ? Bad("has a cell that is too long") : OkStatus();
+    return text_.size() > kMaxSheetCell ? Bad(Msg("{} has a cell that is too long", what_)) : OkStatus();
   }
 
   /// Column of "AB12"; cells without a reference stand side by side.
@@ -183,7 +186,7 @@ class SheetReader : public XmlReader {
     }
     column_ = column > 0 ? column - 1 : next_;
     next_ = column_ + 1;
-    return column_ >= kMaxSheetColumns ? Bad("has more columns than any result") : OkStatus();
+    return column_ >= kMaxSheetColumns ? Bad(Msg("{} has more columns than any result", what_)) : OkStatus();
   }
 
   Status PutCell() {
@@ -193,7 +196,8 @@ class SheetReader : public XmlReader {
     if (type_ == "s") {
       size_t id = 0;
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), id);
-      if (error != std::errc() || id >= shared_.ends.size()) return Bad("names a text that is not there");
+      if (error != std::errc() || id >= shared_.ends.size())
+        return Bad(Msg("{} names a text that is not there", what_));
       cell.text = shared_.Get(id);
       cell.kind = SheetCell::Kind::kText;
     } else {
@@ -217,8 +221,8 @@ class SheetReader : public XmlReader {
 
 Status ReadMember(const PackedMember& member, const std::string& path, XmlReader* reader) {
   if (member.size > kMaxSheetBytes || (member.size > kTightFrom && member.size / kTightRatio > member.bytes.size())) {
-    return BadInput(path + ": the member " + OneLine(member.name) + " would unpack to " + std::to_string(member.size) +
-                    " bytes, more than any comparison result");
+    return BadInput(Msg("{}: the member {} would unpack to {} bytes, more than any comparison result", path,
+                        OneLine(member.name), member.size));
   }
   MSP_RETURN_IF_ERROR(Unpack(member, path, [&](std::string_view piece) { return reader->Feed(piece, false); }));
   return reader->Feed({}, true);
@@ -248,7 +252,7 @@ Status ReadXlsxBytes(std::string_view file, const std::string& path, const TakeR
     MSP_RETURN_IF_ERROR(ReadMember(member, path, &reader));
   }
   if (sheets.empty() || sheets.size() > kMaxSheets) {
-    return BadInput(path + " has no sheets, or too many: it is not a comparison result");
+    return BadInput(Msg("{} has no sheets, or too many: it is not a comparison result", path));
   }
   std::sort(sheets.begin(), sheets.end(),
             [](const PackedMember* a, const PackedMember* b) { return SheetNumber(a->name) < SheetNumber(b->name); });

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "sheet/table.h"
 #include "sheet/workbook_check.h"
@@ -45,7 +46,7 @@ class XlsxTable : public ResultTable {
     // The library opens the file only when it is closed; a directory that cannot be written is told now.
     MSP_ASSIGN_OR_RETURN(const OutputFile probe, OutputFile::Create(temp_.path()));
     book_ = library_.new_workbook(temp_.path().c_str(), &options);
-    if (!book_) return InternalError("cannot start the workbook " + final_path_ + ": out of memory?");
+    if (!book_) return InternalError(Msg("cannot start the workbook {}: out of memory?", final_path_));
     styles_ = library_.AddStyles(book_);
     return AddSheet();
   }
@@ -81,8 +82,8 @@ class XlsxTable : public ResultTable {
 
  private:
   Status Failed(lxw_error error) const {
-    return InternalError("cannot write " + final_path_ + ": " + library_.error_text(error) +
-                         "; free space or choose another -o");
+    return InternalError(
+        Msg("cannot write {}: {}; free space or choose another -o", final_path_, library_.error_text(error)));
   }
 
   Status AddSheet() {
@@ -90,7 +91,7 @@ class XlsxTable : public ResultTable {
     const std::string name = slice_ == UINT64_MAX ? spec_.sheet : "part_" + std::to_string(sheets_);
     ++sheets_;
     sheet_ = library_.add_sheet(book_, name.c_str());
-    if (!sheet_) return InternalError("cannot add the sheet " + name + " to " + final_path_ + ": out of memory?");
+    if (!sheet_) return InternalError(Msg("cannot add the sheet {} to {}: out of memory?", name, final_path_));
     rows_ = 0;
     lxw_col_t column = 0;
     library_.SetUpSheet(sheet_, std::min(slice_, total_rows_), spec_.columns.size());

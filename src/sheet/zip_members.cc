@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -31,14 +32,14 @@ class Directory {
   StatusOr<std::vector<PackedMember>> Read() {
     uint64_t at = 0, count = 0;
     MSP_RETURN_IF_ERROR(FindStart(&at, &count));
-    if (count > rules_.most_members) return Bad("has too many members");
+    if (count > rules_.most_members) return Bad(Msg("{} has too many members", path_));
     std::vector<PackedMember> out;
     std::unordered_map<std::string_view, size_t> names;
     for (uint64_t i = 0; i < count; ++i) {
       PackedMember member;
       MSP_RETURN_IF_ERROR(ReadEntry(&at, &member));
       const auto [place, fresh] = names.emplace(member.name, out.size());
-      if (!fresh && rules_.names_once) return Bad("has two members of one name");
+      if (!fresh && rules_.names_once) return Bad(Msg("{} has two members of one name", path_));
       if (fresh) {
         out.push_back(member);
       } else {
@@ -51,14 +52,15 @@ class Directory {
     }
     std::sort(parts.begin(), parts.end(), [](auto a, auto b) { return a.data() < b.data(); });
     for (size_t i = 1; i < parts.size(); ++i) {
-      if (parts[i - 1].data() + parts[i - 1].size() > parts[i].data()) return Bad("has members that overlap");
+      if (parts[i - 1].data() + parts[i - 1].size() > parts[i].data())
+        return Bad(Msg("{} has members that overlap", path_));
     }
     return out;
   }
 
  private:
-  Status Bad(const std::string& why) const {
-    return BadInput(path_ + " " + why + ": it is not " + std::string(rules_.kind) + " to read");
+  Status Bad(const Message& what) const {
+    return BadInput(Msg("{}: it is not {} to read", what, KnownText(rules_.kind)));
   }
   bool Has(uint64_t pos, uint64_t size) const { return pos <= file_.size() && file_.size() - pos >= size; }
 
@@ -66,13 +68,13 @@ class Directory {
     const size_t tail = file_.size() - std::min<size_t>(file_.size(), 65'557);  // the longest comment
     const size_t end = file_.rfind("PK\5\6");
     if (end == std::string_view::npos || end < tail || !Has(end, 22))
-      return Bad("is not a zip archive, or is cut short");
+      return Bad(Msg("{} is not a zip archive, or is cut short", path_));
     *count = At<uint16_t>(file_, end + 10);
     *at = At<uint32_t>(file_, end + 16);
     if (*at != kInZip64 && *count != 0xFFFF) return OkStatus();
-    if (end < 20 || file_.substr(end - 20, 4) != "PK\6\7") return Bad("has no zip64 directory");
+    if (end < 20 || file_.substr(end - 20, 4) != "PK\6\7") return Bad(Msg("{} has no zip64 directory", path_));
     const uint64_t end64 = At<uint64_t>(file_, end - 12);
-    if (!Has(end64, 56) || file_.substr(end64, 4) != "PK\6\6") return Bad("has no zip64 directory");
+    if (!Has(end64, 56) || file_.substr(end64, 4) != "PK\6\6") return Bad(Msg("{} has no zip64 directory", path_));
     *count = At<uint64_t>(file_, end64 + 32);
     *at = At<uint64_t>(file_, end64 + 48);
     return OkStatus();
@@ -97,26 +99,27 @@ class Directory {
   }
 
   Status ReadEntry(uint64_t* at, PackedMember* out) {
-    if (!Has(*at, 46) || file_.substr(*at, 4) != "PK\1\2") return Bad("has a damaged directory");
+    if (!Has(*at, 46) || file_.substr(*at, 4) != "PK\1\2") return Bad(Msg("{} has a damaged directory", path_));
     const uint16_t flags = At<uint16_t>(file_, *at + 8), method = At<uint16_t>(file_, *at + 10);
     uint64_t packed = At<uint32_t>(file_, *at + 20), offset = At<uint32_t>(file_, *at + 42);
     const uint64_t name_size = At<uint16_t>(file_, *at + 28), extra_size = At<uint16_t>(file_, *at + 30);
     out->crc = At<uint32_t>(file_, *at + 16);
     out->size = At<uint32_t>(file_, *at + 24);
-    if (!Has(*at + 46, name_size + extra_size)) return Bad("has a damaged directory");
+    if (!Has(*at + 46, name_size + extra_size)) return Bad(Msg("{} has a damaged directory", path_));
     out->name = file_.substr(*at + 46, name_size);
     FromZip64(file_.substr(*at + 46 + name_size, extra_size), {&out->size, &packed, &offset});
     *at += 46 + name_size + extra_size + At<uint16_t>(file_, *at + 32);
-    if (flags & 1) return Bad("is encrypted");
-    if (method != 0 && method != 8) return Bad("is packed in a way that is not read");
+    if (flags & 1) return Bad(Msg("{} is encrypted", path_));
+    if (method != 0 && method != 8) return Bad(Msg("{} is packed in a way that is not read", path_));
     out->deflated = method == 8;
-    if (!Has(offset, 30) || file_.substr(offset, 4) != "PK\3\4") return Bad("has a member outside of the file");
+    if (!Has(offset, 30) || file_.substr(offset, 4) != "PK\3\4")
+      return Bad(Msg("{} has a member outside of the file", path_));
     const uint64_t begin = offset + 30 + At<uint16_t>(file_, offset + 26) + At<uint16_t>(file_, offset + 28);
-    if (!Has(begin, packed)) return Bad("has a member outside of the file");
+    if (!Has(begin, packed)) return Bad(Msg("{} has a member outside of the file", path_));
     out->bytes = file_.substr(begin, packed);
     const uint64_t most = out->deflated ? packed * kMostRatio + 64 : packed;
     if (packed > file_.size() || out->size > most || (!out->deflated && out->size != packed)) {
-      return Bad("has a member that cannot be as long as it says");
+      return Bad(Msg("{} has a member that cannot be as long as it says", path_));
     }
     return OkStatus();
   }
@@ -142,8 +145,8 @@ StatusOr<std::vector<PackedMember>> ListZip(std::string_view file, const std::st
 
 StatusOr<std::string> UnpackWhole(const PackedMember& member, const std::string& path, uint64_t most) {
   if (member.size > most) {
-    return BadInput(path + ": the member " + OneLine(member.name) + " has " + std::to_string(member.size) +
-                    " bytes, more than the " + std::to_string(most >> 20) + " MiB that are read of one");
+    return BadInput(Msg("{}: the member {} has {} bytes, more than the {} MiB that are read of one", path,
+                        OneLine(member.name), member.size, most >> 20));
   }
   std::string out;
   MSP_RETURN_IF_ERROR(Unpack(member, path, [&](std::string_view piece) {
@@ -155,8 +158,8 @@ StatusOr<std::string> UnpackWhole(const PackedMember& member, const std::string&
 
 Status Unpack(const PackedMember& member, const std::string& path,
               const std::function<Status(std::string_view)>& take) {
-  const auto bad = [&](const char* why) {
-    return BadInput(path + ": the member " + OneLine(member.name) + " " + why + "; copy the file again");
+  const auto bad = [&](const Message& what) {
+    return BadInput(Msg("{}: the member {}; copy the file again", path, what));
   };
   uLong crc = 0;
   const auto give = [&](std::string_view piece) {
@@ -167,10 +170,11 @@ Status Unpack(const PackedMember& member, const std::string& path,
     for (size_t at = 0; at < member.bytes.size(); at += kPiece) {
       MSP_RETURN_IF_ERROR(give(member.bytes.substr(at, kPiece)));
     }
-    return crc == member.crc ? OkStatus() : bad("has a wrong checksum");
+    return crc == member.crc ? OkStatus() : bad(Msg("{} has a wrong checksum", OneLine(member.name)));
   }
   Inflater inflater;
-  if (inflateInit2(&inflater.stream, -MAX_WBITS) != Z_OK) return InternalError("cannot unpack " + path + ": no memory");
+  if (inflateInit2(&inflater.stream, -MAX_WBITS) != Z_OK)
+    return InternalError(Msg("cannot unpack {}: no memory", path));
   inflater.open = true;
   std::string piece(kPiece, '\0');
   std::string_view left = member.bytes;
@@ -186,15 +190,16 @@ Status Unpack(const PackedMember& member, const std::string& path,
     s.next_out = reinterpret_cast<Bytef*>(piece.data());
     s.avail_out = static_cast<uInt>(piece.size());
     state = inflate(&s, Z_NO_FLUSH);
-    if (state != Z_OK && state != Z_STREAM_END) return bad("cannot be unpacked");
+    if (state != Z_OK && state != Z_STREAM_END) return bad(Msg("{} cannot be unpacked", OneLine(member.name)));
     const size_t made = piece.size() - s.avail_out;
     given += made;
-    if (given > member.size) return bad("is longer than it says");
+    if (given > member.size) return bad(Msg("{} is longer than it says", OneLine(member.name)));
     if (made > 0) MSP_RETURN_IF_ERROR(give(std::string_view(piece).substr(0, made)));
-    if (made == 0 && state == Z_OK && s.avail_in == 0 && left.empty()) return bad("is cut short");
+    if (made == 0 && state == Z_OK && s.avail_in == 0 && left.empty())
+      return bad(Msg("{} is cut short", OneLine(member.name)));
   }
-  if (given != member.size) return bad("is shorter than it says");
-  return crc == member.crc ? OkStatus() : bad("has a wrong checksum");
+  if (given != member.size) return bad(Msg("{} is shorter than it says", OneLine(member.name)));
+  return crc == member.crc ? OkStatus() : bad(Msg("{} has a wrong checksum", OneLine(member.name)));
 }
 
 }  // namespace msprobe

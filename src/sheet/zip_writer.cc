@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/message.h"
 
 namespace msprobe {
 namespace {
@@ -18,7 +19,7 @@ void AppendLittle(std::string* out, uint32_t value, int bytes) {
 StatusOr<std::string> DeflateRaw(const std::string& bytes) {
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return InternalError("out of memory");
+    return InternalError(Msg("out of memory"));
   }
   std::string out(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
@@ -28,7 +29,7 @@ StatusOr<std::string> DeflateRaw(const std::string& bytes) {
   const int state = deflate(&stream, Z_FINISH);
   out.resize(stream.total_out);
   deflateEnd(&stream);
-  return state == Z_STREAM_END ? StatusOr<std::string>(std::move(out)) : InternalError("out of memory");
+  return state == Z_STREAM_END ? StatusOr<std::string>(std::move(out)) : InternalError(Msg("out of memory"));
 }
 
 }  // namespace
@@ -39,7 +40,7 @@ Status WriteZip(const std::string& path, const std::vector<ZipEntry>& entries) {
   uint64_t at = 0;  // bytes so far
   for (const ZipEntry& entry : entries) {
     if (entry.bytes.size() + at > kMostBytes || entry.name.size() > 0xFFFF || entries.size() > 0xFFFE) {
-      return BadInput(path + " would be larger than a plain zip archive can be: pack fewer files");
+      return BadInput(Msg("{} would be larger than a plain zip archive can be: pack fewer files", path));
     }
     MSP_ASSIGN_OR_RETURN(const std::string packed, DeflateRaw(entry.bytes));
     const auto crc =

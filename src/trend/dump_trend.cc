@@ -10,6 +10,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "match/match_dumps.h"
@@ -48,7 +49,7 @@ struct DumpPart {
   std::unordered_map<std::string_view, uint32_t> ids;
   int micro_steps = 1;
   std::string failed;  // why it could not be read
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<RecordingGap> gaps;
 
   uint32_t Id(const std::string& name) {
@@ -60,7 +61,7 @@ struct DumpPart {
 };
 
 // Ranks as they are numbered; processes without a rank behind them, in the order of their ids.
-std::vector<RankDump> AllRanks(const DumpPath& dump, std::vector<std::string>* warnings) {
+std::vector<RankDump> AllRanks(const DumpPath& dump, std::vector<Message>* warnings) {
   std::vector<RankDump> out;
   for (const StepDir& step : dump.steps) {
     int64_t next = 0;
@@ -71,7 +72,7 @@ std::vector<RankDump> AllRanks(const DumpPath& dump, std::vector<std::string>* w
       if (IsRegularFile(path)) {
         out.push_back({path, number, step.step});
       } else {
-        warnings->push_back(fmt::format("{} holds no dump.json: it is left out", rank.path));
+        warnings->push_back(Msg("{} holds no dump.json: it is left out", rank.path));
       }
     }
   }
@@ -134,7 +135,7 @@ class PartReader {
     const std::string path = JoinPath(DirName(dump_.path), "construct.json");
     if (!IsRegularFile(path)) {
       part_.warnings.push_back(
-          fmt::format("{} is missing: step {} of rank {} counts as one micro step", path, dump_.step, dump_.rank));
+          Msg("{} is missing: step {} of rank {} counts as one micro step", path, dump_.step, dump_.rank));
       return OkStatus();
     }
     MSP_ASSIGN_OR_RETURN(const ConstructFile construct, ConstructFile::Open(path));
@@ -221,11 +222,11 @@ class TrendWriter {
   }
 
   Status Take(const RankDump& dump, DumpPart part) {
-    for (std::string& warning : part.warnings) report_->warnings.push_back(std::move(warning));
+    for (Message& warning : part.warnings) report_->warnings.push_back(std::move(warning));
     report_->gaps.insert(report_->gaps.end(), part.gaps.begin(), part.gaps.end());
     if (!part.failed.empty()) {
       ++report_->left_out;
-      report_->warnings.push_back(fmt::format("step {} of rank {} is left out: {}", dump.step, dump.rank, part.failed));
+      report_->warnings.push_back(Msg("step {} of rank {} is left out: {}", dump.step, dump.rank, part.failed));
       return OkStatus();
     }
     if (!started_ || dump.step != step_) NextStep(dump.step);
@@ -241,7 +242,7 @@ class TrendWriter {
 
   Status Finish() {
     if (!started_)
-      return BadInput(report_->warnings.empty() ? "no dump.json could be read" : report_->warnings.front());
+      return BadInput(report_->warnings.empty() ? Msg("no dump.json could be read") : report_->warnings.front());
     report_->max_step = micro_steps_ ? first_ + most_ - 1 : step_;
     for (size_t m = 0; m < kMetrics.size(); ++m) {
       for (const auto& [target, name] : tagged_[m])
@@ -336,7 +337,7 @@ DumpTarget DumpTargetOf(std::string name, const TrendMapping& mapping, bool reco
 StatusOr<TrendReport> WriteDumpTrend(const DumpPath& dump, const TrendSettings& settings) {
   TrendReport report;
   const std::vector<RankDump> ranks = AllRanks(dump, &report.warnings);
-  if (ranks.empty()) return BadInput(fmt::format("{} holds no dump.json: give the directory above step0", dump.path));
+  if (ranks.empty()) return BadInput(Msg("{} holds no dump.json: give the directory above step0", dump.path));
   MSP_ASSIGN_OR_RETURN(auto db, TrendDb::Create(settings.output, {kStats.begin(), kStats.end()}));
   TrendWriter writer(db.get(), settings.micro_steps, &report);
   MSP_RETURN_IF_ERROR(writer.Start());

@@ -20,7 +20,7 @@ struct TrendReport {
   std::string path;
   uint64_t rows = 0, targets = 0;
   int64_t max_rank = 0, min_step = 0, max_step = 0;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<RecordingGap> gaps;  // of dumps that are not whole
   uint64_t left_out = 0;           // ranks of steps that could not be read, and rows that were cut
 };

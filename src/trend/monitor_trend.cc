@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "monitor/rank_directory.h"
@@ -124,7 +125,7 @@ class CsvPart {
       }
     }
     if (keys_[kName] == kAbsent || keys_[kVpp] == kAbsent) {
-      return BadInput("it has no columns name and vpp_stage: is it a file of a training monitor?");
+      return BadInput(Msg("it has no columns name and vpp_stage: is it a file of a training monitor?"));
     }
     return OkStatus();
   }
@@ -346,21 +347,21 @@ StatusOr<TrendReport> WriteMonitorTrend(const std::vector<MonitorFile>& files, c
   TrendReport report;
   Survey survey;
   MSP_RETURN_IF_ERROR(ReadParts(files, settings.mapping, [&](size_t i, MonitorPart&& part) {
-    if (!part.failed.empty()) report.warnings.push_back(fmt::format("{}: {}", files[i].path, part.failed));
+    if (!part.failed.empty()) report.warnings.push_back(Msg("{}: {}", files[i].path, part.failed));
     if (part.skipped > 0) {
-      report.warnings.push_back(fmt::format(
-          "{}: {} rows without a name or with steps that are not numbers are left out", files[i].path, part.skipped));
+      report.warnings.push_back(Msg("{}: {} rows without a name or with steps that are not numbers are left out",
+                                    files[i].path, part.skipped));
     }
     if (part.cut > 0) {
-      report.warnings.push_back(fmt::format("{}: {} rows that were cut are left out: the training may have been killed",
-                                            files[i].path, part.cut));
+      report.warnings.push_back(
+          Msg("{}: {} rows that were cut are left out: the training may have been killed", files[i].path, part.cut));
     }
     report.left_out += part.cut + (part.failed.empty() ? 0 : 1);
     survey.Add(files[i], part);
     return OkStatus();
   }));
   if (survey.rows == 0)
-    return BadInput(report.warnings.empty() ? "the csv files of the monitor are empty" : report.warnings.front());
+    return BadInput(report.warnings.empty() ? Msg("the csv files of the monitor are empty") : report.warnings.front());
   MSP_ASSIGN_OR_RETURN(auto db, TrendDb::Create(settings.output, survey.Names(survey.stats)));
   MonitorWriter writer(db.get(), survey, settings.micro_steps);
   MSP_RETURN_IF_ERROR(

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 
 namespace msprobe {
 namespace {
@@ -61,13 +62,13 @@ void TrendDb::Close() {
 Status TrendDb::Error(const char* what) {
   const int code = db_ ? sqlite3_errcode(db_) : SQLITE_CANTOPEN;
   if (code == SQLITE_INTERRUPT || InterruptRequested()) return Interrupted();
-  const std::string why = db_ ? sqlite3_errmsg(db_) : "out of memory";
+  const Message why = KnownText(db_ ? sqlite3_errmsg(db_) : "out of memory");
   if (code == SQLITE_CANTOPEN || code == SQLITE_PERM || code == SQLITE_READONLY) {
-    return BadInput(fmt::format("{} cannot be written ({}): choose another directory with --db", path(), why));
+    return BadInput(Msg("{} cannot be written ({}): choose another directory with --db", path(), why));
   }
   return InternalError(
-      fmt::format("{} could not be written while {} ({}): free some space or choose another directory with --db",
-                  path(), what, why));
+      Msg("{} could not be written while {} ({}): free some space or choose another directory with --db", path(), what,
+          why));
 }
 
 Status TrendDb::Exec(const std::string& sql) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "tensor/files/pt_reader.h"
 #include "weights/weight_tensor.h"
 
@@ -38,7 +39,7 @@ struct Checkpoint {
   std::vector<WeightTensor> copies;
   std::map<std::string, std::set<std::string>> unread;  // classes of objects among the tensors, and where they are
   std::set<std::string> left_out;                       // what files hold beside tensors, by key
-  std::vector<std::string> notes;  // what a person should know: tensors left out, a layout that was guessed
+  std::vector<Message> notes;  // what a person should know: tensors left out, a layout that was guessed
   std::deque<PtFile> torch_files;
   /// What the training was started with, if a file holds it: an object, or a dict, of one of `torch_files`.
   const PtValue* arguments = nullptr;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/distributed_optimizer.h"
 #include "weights/megatron_names.h"
@@ -227,8 +228,8 @@ void CutBuckets(const StateObjects& objects, Checkpoint* out) {
   if (known && BucketCutter(out).Run(of_ranks)) return;
   out->optimizer = all;
   out->notes.push_back(
-      "the states of the distributed optimizer are not cut into those of the weights: they do not hold the weights of "
-      "the ranks in the order that is known");
+      Msg("the states of the distributed optimizer are not cut into those of the weights: they do not hold the weights "
+          "of the ranks in the order that is known"));
 }
 
 }  // namespace msprobe

@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_pickle.h"
 #include "weights/megatron_names.h"
@@ -70,17 +71,17 @@ class DistributedReader {
       return AddObject(name);
     }
     if (!ReadSizes(PtMember(description, "size"), &tensor.shape) || !CountElements(tensor.shape, &count))
-      return Broken(name, "its size is not one");
+      return Broken(name, Msg("its size is not one"));
     for (const PtValue& chunk : chunks->items) {
       BoxView box;
       if (!ReadSizes(PtMember(chunk, "offsets"), &box.begin) || !ReadSizes(PtMember(chunk, "sizes"), &box.size) ||
           box.begin.size() != tensor.shape.size() || box.size.size() != tensor.shape.size()) {
-        return Broken(name, "a chunk has no place");
+        return Broken(name, Msg("a chunk has no place"));
       }
       if (std::find(box.size.begin(), box.size.end(), 0) != box.size.end()) continue;
       MSP_RETURN_IF_ERROR(AddChunk(box, &tensor));
     }
-    if (!IsCovered(tensor)) return Broken(name, "its chunks do not fill it");
+    if (!IsCovered(tensor)) return Broken(name, Msg("its chunks do not fill it"));
     const bool state = name.starts_with("optim") || (name.starts_with("chained_") && Contains(name, ".optimizer."));
     (state ? out_->optimizer : out_->tensors).push_back(std::move(tensor));
     return OkStatus();
@@ -100,7 +101,7 @@ class DistributedReader {
     MSP_ASSIGN_OR_RETURN(const std::string_view bytes, BytesOf(name, found->second, &file));
     auto torch = PtFile::Parse(bytes, out_->files[static_cast<size_t>(file)].path, PtObjects::kShown);
     if (!torch.ok()) {
-      out_->notes.push_back("states of the optimizer are not read: " + torch.status().message());
+      out_->notes.push_back(Msg("states of the optimizer are not read: {}", torch.status().text()));
       return OkStatus();
     }
     out_->torch_files.push_back(std::move(*torch));
@@ -108,28 +109,29 @@ class DistributedReader {
     return OkStatus();
   }
 
-  Status Broken(const std::string& name, const std::string& why) const {
-    return BadInput(
-        fmt::format("{} describes {} wrongly ({}): save the checkpoint again with torch.distributed.checkpoint",
-                    JoinPath(directory_, ".metadata"), OneLine(name), why));
+  Status Broken(const std::string& name, const Message& why) const {
+    return BadInput(Msg("{} describes {} wrongly ({}): save the checkpoint again with torch.distributed.checkpoint",
+                        JoinPath(directory_, ".metadata"), OneLine(name), why));
   }
 
   Status AddChunk(const BoxView& box, WeightTensor* tensor) {
     const auto found = stored_.find({tensor->name, box.begin});
-    if (found == stored_.end()) return Broken(tensor->name, "a chunk is stored nowhere");
+    if (found == stored_.end()) return Broken(tensor->name, Msg("a chunk is stored nowhere"));
     int file = 0;
     MSP_ASSIGN_OR_RETURN(const std::string_view bytes, BytesOf(tensor->name, found->second, &file));
     MSP_ASSIGN_OR_RETURN(const PtFile torch, PtFile::Parse(bytes, out_->files[file].path, PtObjects::kShown));
     const PtTensor* t = torch.tensor();
-    if (!t || t->shape != box.size) return Broken(tensor->name, "a chunk has another shape than it says");
-    if (!tensor->blocks.empty() && tensor->dtype != t->dtype) return Broken(tensor->name, "its chunks differ in type");
+    if (!t || t->shape != box.size) return Broken(tensor->name, Msg("a chunk has another shape than it says"));
+    if (!tensor->blocks.empty() && tensor->dtype != t->dtype)
+      return Broken(tensor->name, Msg("its chunks differ in type"));
     tensor->dtype = t->dtype;
     tensor->blocks.push_back({box.begin, box.size, t->data, t->strides, t->dtype, file, box.begin});
     return OkStatus();
   }
 
   StatusOr<std::string_view> BytesOf(const std::string& name, const StoredChunk& at, int* number) {
-    if (at.file.empty() || at.file.find('/') != std::string::npos) return Broken(name, "it names a file elsewhere");
+    if (at.file.empty() || at.file.find('/') != std::string::npos)
+      return Broken(name, Msg("it names a file elsewhere"));
     const auto [known, fresh] = files_.try_emplace(at.file, 0);
     if (fresh) {
       MSP_ASSIGN_OR_RETURN(known->second, out_->AddFile(JoinPath(directory_, at.file)));
@@ -138,9 +140,9 @@ class DistributedReader {
     const std::string_view all = out_->text(file);
     if (at.offset < 0 || at.length < 0 || static_cast<uint64_t>(at.offset) > all.size() ||
         static_cast<uint64_t>(at.length) > all.size() - static_cast<uint64_t>(at.offset)) {
-      return BadInput(fmt::format(
-          "{} ends before {} does: it was cut short, save the checkpoint again with torch.distributed.checkpoint",
-          out_->files[file].path, OneLine(name)));
+      return BadInput(
+          Msg("{} ends before {} does: it was cut short, save the checkpoint again with torch.distributed.checkpoint",
+              out_->files[file].path, OneLine(name)));
     }
     *number = file;
     return all.substr(static_cast<size_t>(at.offset), static_cast<size_t>(at.length));
@@ -295,8 +297,7 @@ Status ReadDistributed(const std::string& directory, Checkpoint* out) {
   MSP_ASSIGN_OR_RETURN(const PtValue metadata, ReadPtPickle(file.text(), no_storage, path, PtObjects::kShown));
   const PtValue* tensors = PtMember(metadata, "state_dict_metadata");
   if (!tensors || tensors->kind != PtValue::Kind::kDict) {
-    return BadInput(
-        fmt::format("{} describes no tensors: save the checkpoint again with torch.distributed.checkpoint", path));
+    return BadInput(Msg("{} describes no tensors: save the checkpoint again with torch.distributed.checkpoint", path));
   }
   DistributedReader reader(directory, ReadStored(metadata), out);
   for (size_t i = 0; i + 1 < tensors->items.size(); i += 2) {

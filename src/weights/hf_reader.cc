@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 #include "weights/readers.h"
@@ -20,13 +21,13 @@ StatusOr<WeightMap> ReadIndex(const std::string& path) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
   const JsonValue* map = doc.IsObject() ? doc.Find("weight_map") : nullptr;
-  if (!map || !map->IsObject()) return BadInput(path + " has no weight_map: it is not an index of weights");
+  if (!map || !map->IsObject()) return BadInput(Msg("{} has no weight_map: it is not an index of weights", path));
   WeightMap out;
   for (const JsonMember& m : map->Members()) {
-    if (!m.value.IsString()) return BadInput(path + " has a weight_map that does not name files: write it again");
+    if (!m.value.IsString()) return BadInput(Msg("{} has a weight_map that does not name files: write it again", path));
     const std::string name(m.value.Text());
     if (name.find('/') != std::string::npos || name.empty() || name == "..") {
-      return BadInput(fmt::format("{} names {}, which is not a file beside it: write it again", path, OneLine(name)));
+      return BadInput(Msg("{} names {}, which is not a file beside it: write it again", path, OneLine(name)));
     }
     out[name].insert(std::string(m.name));
   }
@@ -55,8 +56,8 @@ Status CheckIndex(const std::string& index, const std::string& name, const std::
   for (const WeightTensor& t : part.tensors) held.insert(t.name);
   for (const std::string& tensor : wanted) {
     if (held.contains(tensor)) continue;
-    return BadInput(fmt::format("{} says that {} is in {}, which does not hold it: copy the files again", index,
-                                OneLine(tensor), OneLine(name)));
+    return BadInput(Msg("{} says that {} is in {}, which does not hold it: copy the files again", index,
+                        OneLine(tensor), OneLine(name)));
   }
   return OkStatus();
 }
@@ -82,8 +83,7 @@ Status ReadHuggingFace(const std::string& directory, Checkpoint* out) {
   for (const auto& [name, wanted] : map) {
     const std::string path = JoinPath(directory, name);
     if (!PathExists(path)) {
-      return BadInput(
-          fmt::format("{} names {}, which is missing: copy all files of the checkpoint", index, OneLine(name)));
+      return BadInput(Msg("{} names {}, which is missing: copy all files of the checkpoint", index, OneLine(name)));
     }
     const size_t before = out->tensors.size();
     MSP_RETURN_IF_ERROR(ReadTensorFile(path, out));

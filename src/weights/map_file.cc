@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 
@@ -19,9 +20,9 @@ std::string MapQuoted(const std::string& text) {
 Status ReadLabels(const YamlNode& root, std::string_view key, const std::string& path, std::vector<std::string>* out) {
   const YamlNode* list = root.Find(key);
   if (!list || list->IsNull()) return OkStatus();
-  if (!list->IsList()) return BadInput(fmt::format("{}: {} is not a list of names: see --map", path, key));
+  if (!list->IsList()) return BadInput(Msg("{}: {} is not a list of names: see --map", path, key));
   for (const YamlNode& item : list->items) {
-    if (!item.IsText()) return BadInput(fmt::format("{} line {}: a name is expected", path, item.line));
+    if (!item.IsText()) return BadInput(Msg("{} line {}: a name is expected", path, item.line));
     out->push_back(item.text);
   }
   return OkStatus();
@@ -34,12 +35,13 @@ StatusOr<MapFile> ReadMapFile(const std::string& path) {
   MapFile out;
   const YamlNode* pairs = root.Find("pairs");
   if (!pairs || !pairs->IsList()) {
-    return BadInput(path + " has no list of pairs: start from what 'msprobe ckpt compare A B --map-out FILE' writes");
+    return BadInput(
+        Msg("{} has no list of pairs: start from what 'msprobe ckpt compare A B --map-out FILE' writes", path));
   }
   for (const YamlNode& pair : pairs->items) {
     const YamlNode *a = pair.Find("a"), *b = pair.Find("b");
     if (!a || !b || !a->IsText() || !b->IsText()) {
-      return BadInput(fmt::format("{} line {}: a pair has the names a and b", path, pair.line));
+      return BadInput(Msg("{} line {}: a pair has the names a and b", path, pair.line));
     }
     out.pairs.emplace_back(a->text, b->text);
   }

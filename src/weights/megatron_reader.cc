@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/distributed_optimizer.h"
 #include "weights/megatron_names.h"
@@ -116,14 +117,13 @@ class MegatronReader {
       if (!ParseRank(name, &rank)) continue;
       const std::string path = ModelFile(JoinPath(directory_, name));
       if (path.empty()) {
-        return BadInput(
-            fmt::format("{} has no model_optim_rng.pt: copy the files of all ranks", JoinPath(directory_, name)));
+        return BadInput(Msg("{} has no model_optim_rng.pt: copy the files of all ranks", JoinPath(directory_, name)));
       }
       MSP_ASSIGN_OR_RETURN(rank.file, out_->AddFile(path));
       MSP_ASSIGN_OR_RETURN(rank.value, OpenTorch(rank.file, out_));
       ranks_.push_back(std::move(rank));
     }
-    if (ranks_.empty()) return BadInput(directory_ + " has no directory mp_rank_*: give that of an iteration");
+    if (ranks_.empty()) return BadInput(Msg("{} has no directory mp_rank_*: give that of an iteration", directory_));
     return OkStatus();
   }
 
@@ -149,8 +149,8 @@ class MegatronReader {
       ep_ = std::max(ep_, facts.expert_parallel);
     }
     if (static_cast<int64_t>(seen.size()) != tp_ * pp_ * ep_ || seen.size() != ranks_.size()) {
-      return BadInput(fmt::format("{} holds {} ranks, and TP {} x PP {} x EP {} need {}: copy the files of all ranks",
-                                  directory_, ranks_.size(), tp_, pp_, ep_, tp_ * pp_ * ep_));
+      return BadInput(Msg("{} holds {} ranks, and TP {} x PP {} x EP {} need {}: copy the files of all ranks",
+                          directory_, ranks_.size(), tp_, pp_, ep_, tp_ * pp_ * ep_));
     }
     std::sort(ranks_.begin(), ranks_.end(), [](auto& a, auto& b) { return a.tp < b.tp; });
     return OkStatus();
@@ -220,9 +220,9 @@ class MegatronReader {
     if (files == 0 || read == ranks_.size()) return;
     for (MegatronRank& rank : ranks_) rank.states.clear();
     out_->notes.push_back(
-        fmt::format("the states of the distributed optimizer (distrib_optim.pt) are not read: {} of {} files hold the "
-                    "weights of their ranks in the order that is known",
-                    read, ranks_.size()));
+        Msg("the states of the distributed optimizer (distrib_optim.pt) are not read: {} of {} files hold the weights "
+            "of their ranks in the order that is known",
+            read, ranks_.size()));
   }
 
   bool CutStates(const std::string& path, MegatronRank* rank) {
@@ -268,8 +268,8 @@ class MegatronReader {
     for (const std::string& name : chunk.names) {
       const ByRank& ranks = chunk.tensors.at(name);
       if (static_cast<int64_t>(ranks.size()) != tp_) {
-        return BadInput(fmt::format("{}: {} of {} ranks of tensor parallelism hold {}: copy the files of all ranks",
-                                    directory_, ranks.size(), tp_, OneLine(name)));
+        return BadInput(Msg("{}: {} of {} ranks of tensor parallelism hold {}: copy the files of all ranks", directory_,
+                            ranks.size(), tp_, OneLine(name)));
       }
       const size_t copies = out_->copies.size();
       MSP_ASSIGN_OR_RETURN(WeightTensor t, JoinRanks(name, ranks, chunk));
@@ -336,14 +336,14 @@ StatusOr<std::string> LatestIteration(const std::string& directory) {
   if (!IsRegularFile(tracker)) return directory;
   const std::string text = TrackerText(tracker);
   if (text.empty() || text.find('/') != std::string::npos || text == "..") {
-    return BadInput(tracker + " names no iteration: give the directory of one");
+    return BadInput(Msg("{} names no iteration: give the directory of one", tracker));
   }
   constexpr size_t kMostDigits = 12;
   const bool number = megatron && IsDigits(text) && text.size() <= kMostDigits;
   const std::string path = JoinPath(directory, number ? fmt::format("iter_{:07d}", std::stoll(text)) : text);
   if (!IsDirectory(path)) {
-    return BadInput(fmt::format("{} names {}, which is not there: copy it, or give the directory of another iteration",
-                                tracker, OneLine(BaseName(path))));
+    return BadInput(Msg("{} names {}, which is not there: copy it, or give the directory of another iteration", tracker,
+                        OneLine(BaseName(path))));
   }
   return path;
 }

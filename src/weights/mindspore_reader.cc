@@ -5,6 +5,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/npy_reader.h"
 #include "tensor/files/wire.h"
@@ -47,7 +48,7 @@ bool ReadMindSporeTensor(std::string_view bytes, Parameter* out) {
 }
 
 /// Why the file is refused, or "".
-std::string ReadParameters(std::string_view bytes, std::vector<Parameter>* out) {
+Message ReadParameters(std::string_view bytes, std::vector<Parameter>* out) {
   enum Field : uint8_t { kTag = 1, kTensor = 2, kMap = 3 };
   // Behind the last message there may be a checksum in a form of its own.
   constexpr size_t kTail = 17;
@@ -55,26 +56,26 @@ std::string ReadParameters(std::string_view bytes, std::vector<Parameter>* out) 
   Wire wire(bytes);
   Wire::Member value, m;
   while (wire.Next(&value)) {
-    if (value.number != 1 || !value.text) return "it is not a MindSpore checkpoint";
+    if (value.number != 1 || !value.text) return Msg("it is not a MindSpore checkpoint");
     Parameter parameter;
     Wire inner(value.bytes);
     bool tensor = false;
     while (inner.Next(&m)) {
       if (m.number == kTag && m.text) parameter.name = m.bytes;
-      if (m.number == kMap) return "it holds tables of keys (MapParameter), which are not read";
+      if (m.number == kMap) return Msg("it holds tables of keys (MapParameter), which are not read");
       if (m.number != kTensor || !m.text) continue;
       tensor = true;
-      if (!ReadMindSporeTensor(m.bytes, &parameter)) return "a tensor is damaged";
+      if (!ReadMindSporeTensor(m.bytes, &parameter)) return Msg("a tensor is damaged");
     }
-    if (!inner.good() || parameter.name.empty() || !tensor) return "a parameter is damaged";
+    if (!inner.good() || parameter.name.empty() || !tensor) return Msg("a parameter is damaged");
     if (!out->empty() && out->back().name == parameter.name) {
       for (const std::string_view slice : parameter.slices) out->back().slices.push_back(slice);
       continue;
     }
-    if (out->size() >= kMostParameters) return "it holds too many parameters";
+    if (out->size() >= kMostParameters) return Msg("it holds too many parameters");
     out->push_back(std::move(parameter));
   }
-  return wire.good() && !out->empty() ? "" : "it is not a whole MindSpore checkpoint, or it is encrypted";
+  return wire.good() && !out->empty() ? Message() : Msg("it is not a whole MindSpore checkpoint, or it is encrypted");
 }
 
 bool IsTrainingState(std::string_view name) {
@@ -92,12 +93,12 @@ bool IsTrainingState(std::string_view name) {
 
 Status ReadMindSpore(const std::string& path, Checkpoint* out) {
   MSP_ASSIGN_OR_RETURN(const int file, out->AddFile(path));
-  const auto refuse = [&](const std::string& why) {
+  const auto refuse = [&](const Message& why) {
     return BadInput(
-        fmt::format("{} cannot be read ({}): give a file of safetensors, torch.save(), NumPy or MindSpore", path, why));
+        Msg("{} cannot be read ({}): give a file of safetensors, torch.save(), NumPy or MindSpore", path, why));
   };
   std::vector<Parameter> parameters;
-  if (const std::string why = ReadParameters(out->text(file), &parameters); !why.empty()) return refuse(why);
+  if (const Message why = ReadParameters(out->text(file), &parameters); !why.empty()) return refuse(why);
   out->format = "MindSpore";
   for (Parameter& p : parameters) {
     const std::string shown = OneLine(p.name.substr(0, 100));
@@ -108,16 +109,16 @@ Status ReadMindSpore(const std::string& path, Checkpoint* out) {
     t.dtype = ParseDType(p.type);
     int64_t count = 0;
     if (p.type == "str") continue;
-    if (t.dtype == DType::kUnknown) return refuse(fmt::format("{} is of type {}", shown, OneLine(p.type)));
-    if (!CountElements(t.shape, &count)) return refuse("the shape of " + shown + " is damaged");
+    if (t.dtype == DType::kUnknown) return refuse(Msg("{} is of type {}", shown, OneLine(p.type)));
+    if (!CountElements(t.shape, &count)) return refuse(Msg("the shape of {} is damaged", shown));
     int64_t at = 0;
     for (const std::string_view slice : p.slices) {
       const auto elements = static_cast<int64_t>(slice.size() / ElementSize(t.dtype));
       if (slice.size() % ElementSize(t.dtype) != 0 || !AddFlat(at, elements, slice.data(), file, &t))
-        return refuse("the shape of " + shown + " does not fit its bytes");
+        return refuse(Msg("the shape of {} does not fit its bytes", shown));
       at += elements;
     }
-    if (at != count) return refuse("the shape of " + shown + " does not fit its bytes");
+    if (at != count) return refuse(Msg("the shape of {} does not fit its bytes", shown));
     (IsTrainingState(t.name) ? out->optimizer : out->tensors).push_back(std::move(t));
   }
   return OkStatus();

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/kernels/stats.h"
 #include "weights/match_values.h"
@@ -103,8 +104,8 @@ class WeightMatcher {
       const auto in_a = known[0].find(a), in_b = known[1].find(b);
       if (in_a == known[0].end() || in_b == known[1].end()) {
         const bool first = in_a == known[0].end();
-        return BadInput(fmt::format("the map names {}, which {} does not hold: correct the map", OneLine(first ? a : b),
-                                    sides_[first ? 0 : 1].checkpoint->path));
+        return BadInput(Msg("the map names {}, which {} does not hold: correct the map", OneLine(first ? a : b),
+                            sides_[first ? 0 : 1].checkpoint->path));
       }
       for (const auto& [s, part] : {std::pair{size_t{0}, &in_a->second}, {size_t{1}, &in_b->second}}) {
         used_.insert(Key(sides_[s], part->tensor));
@@ -291,8 +292,8 @@ void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size
     (side > 0 ? pair->b : pair->a).plus = 1;
     pair->note += std::string(pair->note.empty() ? "" : ", ") + "1 added to " + (side > 0 ? "B" : "A");
   }
-  map->notes.push_back(fmt::format("the norms of {} are centred on zero (layernorm_1p): 1 is added to them",
-                                   side > 0 ? b.path : a.path));
+  map->notes.push_back(
+      Msg("the norms of {} are centred on zero (layernorm_1p): 1 is added to them", side > 0 ? b.path : a.path));
 }
 
 }  // namespace

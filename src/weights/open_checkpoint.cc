@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/readers.h"
 
@@ -16,17 +17,17 @@ StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<s
     for (const std::string& name : names) {
       if (!name.ends_with(ending)) continue;
       if (!found.empty()) {
-        return BadInput(fmt::format("{} holds {} and {}, and nothing says which is meant: name the file", directory,
-                                    OneLine(BaseName(found)), OneLine(name)));
+        return BadInput(Msg("{} holds {} and {}, and nothing says which is meant: name the file", directory,
+                            OneLine(BaseName(found)), OneLine(name)));
       }
       found = JoinPath(directory, name);
     }
     if (!found.empty()) return found;
   }
   return BadInput(
-      fmt::format("{} holds no checkpoint: give a directory or file of safetensors or torch files, a checkpoint of "
-                  "torch.distributed, Megatron, DeepSpeed or MindSpore, or .npz",
-                  directory));
+      Msg("{} holds no checkpoint: give a directory or file of safetensors or torch files, a checkpoint of "
+          "torch.distributed, Megatron, DeepSpeed or MindSpore, or .npz",
+          directory));
 }
 
 bool HasFiles(const std::vector<std::string>& names) {
@@ -57,7 +58,7 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path) {
   if (!PathExists(path)) return Missing(path, "check the path");
   MSP_RETURN_IF_ERROR(IsDirectory(path) ? ReadAnyDirectory(path, &out) : ReadTensorFile(path, &out));
   if (out.tensors.empty() && out.optimizer.empty()) {
-    return BadInput(path + " holds no tensors: give the checkpoint of a model");
+    return BadInput(Msg("{} holds no tensors: give the checkpoint of a model", path));
   }
   NoteUnread(&out);
   return out;

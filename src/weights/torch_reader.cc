@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/safetensors.h"
 #include "tensor/files/tensor_file.h"
@@ -138,10 +139,8 @@ Status ListTensors(const PtValue& value, const std::string& prefix, int file, Ch
                    std::vector<WeightTensor>* out) {  // NOLINT(misc-no-recursion)
   const auto child = [&](const std::string& key) { return prefix.empty() ? key : prefix + "." + key; };
   const auto hides = [&](const std::string& what) {
-    return BadInput(
-        fmt::format("{} holds {} as {}: what tensor that is cannot be told without running it, save a plain "
-                    "tensor",
-                    checkpoint->files[static_cast<size_t>(file)].path, OneLine(prefix), what));
+    return BadInput(Msg("{} holds {} as {}: what tensor that is cannot be told without running it, save a plain tensor",
+                        checkpoint->files[static_cast<size_t>(file)].path, OneLine(prefix), what));
   };
   switch (value.kind) {
     case PtValue::Kind::kTensor: {
@@ -177,7 +176,7 @@ void ListStates(const PtValue& value, const std::string& prefix, int file, Check
   std::vector<WeightTensor> states;
   const Status status = ListTensors(value, prefix, file, out, &states);
   if (!status.ok()) {
-    out->notes.push_back("states of the optimizer are not read: " + status.message());
+    out->notes.push_back(Msg("states of the optimizer are not read: {}", status.text()));
     return;
   }
   for (WeightTensor& t : states) out->optimizer.push_back(std::move(t));
@@ -185,17 +184,18 @@ void ListStates(const PtValue& value, const std::string& prefix, int file, Check
 
 void NoteUnread(Checkpoint* out) {
   for (const auto& [type, places] : out->unread) {
-    out->notes.push_back(fmt::format("{} of {} among the tensors not made and not read: {}",
-                                     places.size() == 1 ? "an object" : fmt::format("{} objects", places.size()), type,
-                                     Some(places)));
+    out->notes.push_back(
+        places.size() == 1
+            ? Msg("an object of {} among the tensors not made and not read: {}", type, Some(places))
+            : Msg("{} objects of {} among the tensors not made and not read: {}", places.size(), type, Some(places)));
   }
   if (out->arguments) {
     std::set<std::string> classes;
     for (const PtValue& item : out->arguments->items) CollectClasses(item, &classes);
     if (!classes.empty())
-      out->notes.push_back("objects in the arguments are kept as names, none was made: " + Some(classes));
+      out->notes.push_back(Msg("objects in the arguments are kept as names, none was made: {}", Some(classes)));
   }
-  if (!out->left_out.empty()) out->notes.push_back("not read, for it holds no weights: " + Some(out->left_out));
+  if (!out->left_out.empty()) out->notes.push_back(Msg("not read, for it holds no weights: {}", Some(out->left_out)));
 }
 
 Status ReadTensorFile(const std::string& path, Checkpoint* out) {

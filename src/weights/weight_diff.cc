@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "compare/values/thresholds.h"
 #include "weights/diff_units.h"
@@ -174,7 +175,7 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
   std::vector<WeightDiff> diffs;
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (pairs[i].same_shape && sums[i].sums.count != pairs[i].a.elements()) {
-      return InternalError(pairs[i].a.label() + " could not be compared as a whole: please report this");
+      return InternalError(Msg("{} could not be compared as a whole: please report this", pairs[i].a.label()));
     }
     diffs.push_back(Conclude(a, b, pairs[i], sums[i]));
   }

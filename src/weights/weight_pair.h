@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "weights/weight_tensor.h"
 
 namespace msprobe {
@@ -31,7 +32,7 @@ struct WeightPair {
 struct NameMap {
   std::vector<WeightPair> pairs;             // in the order of A
   std::vector<WeightTensor> only_a, only_b;  // with no partner
-  std::vector<std::string> notes;
+  std::vector<Message> notes;
 };
 
 }  // namespace msprobe

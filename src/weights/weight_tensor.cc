@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -139,15 +141,14 @@ WeightTensor Squeezed(WeightTensor t) {
 StatusOr<WeightTensor> JoinAlong(size_t dim, const std::vector<WeightTensor>& parts) {
   WeightTensor out = parts.at(0);
   if (parts.size() == 1) return out;
-  if (dim >= out.shape.size()) return BadInput(out.name + " cannot be joined: it has too few dimensions");
+  if (dim >= out.shape.size()) return BadInput(Msg("{} cannot be joined: it has too few dimensions", out.name));
   for (size_t i = 1; i < parts.size(); ++i) {
     const WeightTensor& next = parts[i];
     std::vector<int64_t> shape = next.shape;
     if (shape.size() == out.shape.size()) shape[dim] = out.shape[dim];
     if (shape != out.shape || next.dtype != out.dtype) {
-      return BadInput(fmt::format("{} cannot be joined: its parts are {} of {} and {} of {}", out.name,
-                                  ShapeText(out.shape), DTypeName(out.dtype), ShapeText(next.shape),
-                                  DTypeName(next.dtype)));
+      return BadInput(Msg("{} cannot be joined: its parts are {} of {} and {} of {}", out.name, ShapeText(out.shape),
+                          DTypeName(out.dtype), ShapeText(next.shape), DTypeName(next.dtype)));
     }
     for (WeightBlock block : next.blocks) {
       block.begin[dim] += out.shape[dim];

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/readers.h"
 
@@ -98,7 +99,7 @@ bool AddStretch(const std::vector<Partition>& parts, int64_t begin, int64_t coun
 
 Status Unfit(const std::string& directory, const std::string& name) {
   return BadInput(
-      fmt::format("the partitions in {} do not hold all of {}: copy the files of all ranks", directory, OneLine(name)));
+      Msg("the partitions in {} do not hold all of {}: copy the files of all ranks", directory, OneLine(name)));
 }
 
 /// Stages 1 and 2: each rank has one stretch of the parameters of a group.
@@ -194,7 +195,7 @@ Status ReadZero(const std::string& directory, Checkpoint* out) {
   ZeroRanks ranks;
   MSP_RETURN_IF_ERROR(OpenRanks(directory, kModel, out, &ranks.models));
   MSP_RETURN_IF_ERROR(OpenRanks(directory, kStates, out, &ranks.states));
-  if (ranks.models.empty()) return BadInput(directory + " has no file *_model_states.pt: copy all files");
+  if (ranks.models.empty()) return BadInput(Msg("{} has no file *_model_states.pt: copy all files", directory));
   const PtValue& first = *ranks.models[0].value;
   const PtValue* module = PtMember(first, "module");
   const PtValue* shapes = PtMember(first, "param_shapes");
@@ -209,7 +210,7 @@ Status ReadZero(const std::string& directory, Checkpoint* out) {
   }
   std::vector<std::vector<NamedShape>> groups;
   if (!ReadShapes(*shapes, &groups))
-    return BadInput(directory + " has damaged param_shapes: save the checkpoint again");
+    return BadInput(Msg("{} has damaged param_shapes: save the checkpoint again", directory));
   MSP_RETURN_IF_ERROR(stage3 ? JoinShares(directory, groups, ranks, out) : JoinGroups(directory, groups, ranks, out));
   out->format = fmt::format("DeepSpeed ZeRO-{}, {} ranks", stage3 ? "3" : "1/2", ranks.states.size());
   // Buffers and parameters that do not train are in the model's file alone.

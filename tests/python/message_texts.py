@@ -1,17 +1,14 @@
-"""Reads the texts of messages out of the C++ sources: each as a template, with {} for what varies."""
+"""Reads the messages out of the C++ sources: each as its template, a line at a time, with {} for each field."""
 
-import itertools
 import re
 
-CALL = re.compile(
-    r"\b(?:UsageError|BadInput|InternalError|PrintWarning|Warn|\w*warnings?(?:\.|->)(?:push_back|emplace_back))\("
-)
-LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-VALUE = "{}"
+LITERAL = r'"(?:[^"\\]|\\.)*"'
+TEMPLATE = re.compile(rf"\bMsg\(\s*((?:{LITERAL}\s*)+)")
+FAILURE = re.compile(r"\b(?:UsageError|BadInput|InternalError|(?:return |Status\(|Status)\{?Code::\w+,\s*)\(?")
 
 
-def end_of(text, at, stops):
-    """Where the first of `stops` is that is in no brackets and no literal."""
+def end_of(text, at):
+    """Where the bracket ends that `at` is in."""
     depth = 0
     while at < len(text):
         c = text[at]
@@ -19,71 +16,53 @@ def end_of(text, at, stops):
             at += 1
             while at < len(text) and text[at] != c:
                 at += 2 if text[at] == "\\" else 1
-        elif depth == 0 and any(text.startswith(stop, at) for stop in stops):
-            return at
         elif c in "([{":
             depth += 1
         elif c in ")]}":
+            if depth == 0:
+                return at
             depth -= 1
         at += 1
     return len(text)
-
-
-def parts_of(text, separator):
-    at = 0
-    while at <= len(text):
-        end = end_of(text, at, [separator])
-        yield text[at:end].strip()
-        at = end + len(separator)
 
 
 def plain(literal):
     return literal.replace('\\"', '"').replace("\\n", "\n").replace("\\\\", "\\")
 
 
-def filled(pattern, values):
-    """fmt::format with the values, or {} where there is none."""
-    values, out, at, place = [*values], "", 0, 0
-    for field in re.finditer(r"\{\{|\}\}|\{(\d*)[^{}]*(?:\{\}[^{}]*)?\}", pattern):
-        out += pattern[at : field.start()]
-        at = field.end()
-        if field.group() in ("{{", "}}"):
-            out += field.group()[0]
-            continue
-        index = int(field.group(1)) if field.group(1) else place
-        place += 1
-        out += values[index] if index < len(values) else VALUE
-    return out + pattern[at:]
+def key_of(template):
+    """As translate.cc: {:.3f} and {0} are {}, {{ is a brace."""
+    return re.sub(r"\{\{|\}\}|\{[^{}]*\}", lambda m: m.group()[0] if m.group() in ("{{", "}}") else "{}", template)
 
 
-def texts_of(expression):
-    """What a C++ expression of strings may say."""
-    expression = expression.strip()
-    question = end_of(expression, 0, [" ? "])
-    if question < len(expression):
-        colon = end_of(expression, question + 3, [" : "])
-        return texts_of(expression[question + 3 : colon]) + texts_of(expression[colon + 3 :])
-    terms = [*parts_of(expression, " + ")]
-    if len(terms) > 1:
-        alternatives = [texts_of(term) for term in terms]
-        return ["".join(choice) for choice in itertools.islice(itertools.product(*alternatives), 64)]
-    if LITERAL.fullmatch(expression):
-        return [plain(expression[1:-1])]
-    call = re.match(r"(fmt::format|std::string)?\(", expression)
-    if call and expression.endswith(")"):
-        arguments = [*parts_of(expression[call.end() : -1], ",")]
-        if call.group(1) != "fmt::format":
-            return texts_of(arguments[0]) if len(arguments) == 1 else [VALUE]
-        values = [texts_of(a) if '"' in a else [VALUE] for a in arguments[1:]]
-        patterns = texts_of(arguments[0])
-        return [filled(p, v) for p in patterns for v in itertools.islice(itertools.product(*values), 64)]
-    return [VALUE]
-
-
-def messages_of(path):
-    """The templates of the messages that a source file makes."""
+def source_of(path):
+    """Without comments, and without the quotation marks that are a character."""
     text = re.sub(r"^\s*//.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for call in CALL.finditer(text):
-        expression = re.sub(r"\s+", " ", text[call.end() : end_of(text, call.end(), [")"])])
-        expression = re.sub(r'(?<!\\)" "', "", expression)
-        yield from texts_of(expression)
+    return re.sub(r"'\\?\"'", "' '", text)
+
+
+def literal_of(match):
+    return plain("".join(part[1:-1] for part in re.findall(LITERAL, match)))
+
+
+def templates_of(path):
+    """The lines of the templates of a source file."""
+    for found in TEMPLATE.finditer(source_of(path)):
+        for line in literal_of(found.group(1)).split("\n"):
+            if line.strip():
+                yield key_of(line.lstrip(" "))
+
+
+def texts_of(path):
+    """The literals of a source file, each whole."""
+    for found in re.finditer(rf"(?:{LITERAL}\s*)+", source_of(path)):
+        yield literal_of(found.group())
+
+
+def without_template(path):
+    """What a source file says of a failure without a template: nobody could translate it."""
+    text = source_of(path)
+    for call in FAILURE.finditer(text):
+        expression = re.sub(r"\s+", " ", text[call.end() : end_of(text, call.end())])
+        if '"' in expression and "Msg(" not in expression:
+            yield expression

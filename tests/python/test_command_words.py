@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from message_texts import messages_of, parts_of, plain
+from message_texts import plain, templates_of, texts_of, without_template
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "golden"))
 
@@ -19,7 +19,23 @@ ELSEWHERE = re.compile(
     r"src/view/(?:matching|search|query)/|/match_edits\."
 )
 ENTRY = re.compile(r'MSP_WORDS\(\s*("(?:[^"\\]|\\.)*"),\s*("(?:[^"\\]|\\.)*")\)')
-SEPARATORS = (": ", "; ", ", ")
+# Said by the system and by the parser of arguments.
+BY_OTHERS = {
+    "A subcommand is required",
+    "Address already in use",
+    "Cannot allocate memory",
+    "Disk quota exceeded",
+    "File name too long",
+    "Input/output error",
+    "Is a directory",
+    "No space left on device",
+    "No such file or directory",
+    "Not a directory",
+    "Operation not permitted",
+    "Permission denied",
+    "Read-only file system",
+    "Too many open files",
+}
 
 
 def entries():
@@ -29,7 +45,8 @@ def entries():
 
 
 WORDS = dict(entries())
-PATTERNS = [re.compile("(.*)".join(re.escape(part) for part in english.split("{}"))) for english in WORDS]
+SOURCES = [p for p in sorted((ROOT / "src").rglob("*.*")) if p.suffix in (".cc", ".h") and "_test." not in p.name]
+SAID = [p for p in SOURCES if not ELSEWHERE.search(p.as_posix())]
 
 
 def sentences(text):
@@ -37,46 +54,50 @@ def sentences(text):
     return len(re.findall("[A-Za-z]", text.replace("{}", ""))) > 4
 
 
-def has_chinese(text):
-    """As translate.cc: an entry, or pieces that have one."""
-    if not sentences(text) or any(pattern.fullmatch(text) for pattern in PATTERNS):
-        return True
-    for separator in SEPARATORS:
-        left, found, right = text.partition(separator)
-        if found and has_chinese(left) and has_chinese(right):
-            return True
-    return False
-
-
 def test_every_message_has_its_chinese():
-    sources = [p for p in (ROOT / "src").rglob("*.*") if p.suffix in (".cc", ".h")]
     missing = {
-        f"{path.relative_to(ROOT)}: {text}"
-        for path in sources
-        if not ELSEWHERE.search(path.as_posix())
-        for text in messages_of(path)
-        if not has_chinese(re.sub(r"(?:\{\})+", "{}", text))
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in SAID
+        for line in templates_of(path)
+        if line not in WORDS and sentences(line)
     }
     assert sorted(missing) == []
 
 
-def test_texts_are_read_out_of_the_sources(tmp_path):
+def test_every_failure_has_a_template():
+    bare = {f"{path.relative_to(ROOT)}: {text}" for path in SAID for text in without_template(path)}
+    assert sorted(bare) == []
+
+
+def test_every_entry_is_the_words_of_a_message():
+    templates = {line for path in SOURCES for line in templates_of(path)}
+    lists = [path for path in (ROOT / "src").rglob("*.def") if path.parent.name != "words"]
+    whole = "\n".join(text for path in [*SOURCES, *lists] for text in texts_of(path))
+    scripts = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "python" / "msprobe").rglob("*.py"))
+    unused = [
+        english
+        for english in WORDS
+        if english not in templates
+        and english not in BY_OTHERS
+        and ("{}" in english or (english not in whole and f'"{english}"' not in scripts))
+    ]
+    assert unused == []
+
+
+def test_messages_are_read_out_of_the_sources(tmp_path):
     source = tmp_path / "a.cc"
     source.write_text(
         """
-  // BadInput("no text of a message");
-  return BadInput(path + " holds " + (few ? "few" : "no") +
-                  " ops, " "see " + Shown(a, "b"));
-  return UsageError(fmt::format("{} of {} is {{x}}: {:.3f}{}", n, all ? "all" : "none", share, "!"));
+  // return BadInput("no text of a message");
+  return BadInput(few ? Msg("{} holds few ops, "
+                            "see {:.3f}\\n  {{x}}", path, Shown(a, "b")) : Msg("none"));
+  return UsageError(path + " is empty");
+  return {Code::kInternal, "a fault"};
+  return BadInput(status.message());
 """
     )
-    assert [*messages_of(source)] == [
-        "{} holds few ops, see {}",
-        "{} holds no ops, see {}",
-        "{} of all is {x}: {}!",
-        "{} of none is {x}: {}!",
-    ]
-    assert [*parts_of('f(a, "b,c"), d', ",")] == ['f(a, "b,c")', "d"]
+    assert [*templates_of(source)] == ["{} holds few ops, see {}", "{x}", "none"]
+    assert [*without_template(source)] == ['path + " is empty"', '"a fault"']
 
 
 # What is asked for, and what is said to it in English and in Chinese.

@@ -19,17 +19,14 @@ struct CommandContext {
 
 /// One line on stderr. Scripts look for the marker, so it is English in every locale.
 void PrintMessage(std::string_view marker, const Message& message);
-void PrintMessage(std::string_view marker, const std::string& text);
 
 /// One line on stderr, whatever `text` holds.
 void PrintWarning(const Message& message);
-void PrintWarning(const std::string& text);
 
 /// What programs read, on stdout as it is.
 void PrintJson(std::string_view text);
 
 /// A summary on stdout, in the language of the locale.
 void PrintForPeople(const Message& message);
-void PrintForPeople(std::string_view text);
 
 }  // namespace msprobe

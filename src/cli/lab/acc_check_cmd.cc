@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "cli/lab/lab_options.h"
@@ -80,40 +81,41 @@ std::string Json(const OnlineReport& report) {
   return json.Take() + "\n";
 }
 
-std::string CountsText(const AccCheckReport& report) {
-  std::string out = fmt::format("{} calls pass on {}, {} with a warning, {} fail, {} are skipped\n", report.passed,
-                                report.device, report.warned, report.failed, report.skipped);
-  if (report.resumed > 0) out += fmt::format("{} calls were checked before\n", report.resumed);
+Message CountsText(const AccCheckReport& report) {
+  Message out = Msg("{} calls pass on {}, {} with a warning, {} fail, {} are skipped\n", report.passed, report.device,
+                    report.warned, report.failed, report.skipped);
+  if (report.resumed > 0) out += Msg("{} calls were checked before\n", report.resumed);
   for (size_t i = 0; i < report.errors.size() && i < kNamedErrors; ++i)
-    out += fmt::format("  fails: {}\n", OneLine(report.errors[i]));
-  out += fmt::format("against float64: {} right, {} round-off, {} suspicious, {} wrong\n", report.verdicts[0],
-                     report.verdicts[1], report.verdicts[2], report.verdicts[3]);
-  if (report.known > 0) out += fmt::format("  {} of them from kernels that are known to be inaccurate\n", report.known);
+    out += Msg("  fails: {}\n", OneLine(report.errors[i]));
+  out += Msg("against float64: {} right, {} round-off, {} suspicious, {} wrong\n", report.verdicts[0],
+             report.verdicts[1], report.verdicts[2], report.verdicts[3]);
+  if (report.known > 0) out += Msg("  {} of them from kernels that are known to be inaccurate\n", report.known);
   for (size_t i = 0; i < report.suspects.size() && i < kNamedErrors; ++i)
-    out += fmt::format("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
+    out += Msg("  further away than rounding explains: {}\n", OneLine(report.suspects[i]));
   return out;
 }
 
-std::string Text(const AccCheckReport& report, const std::string& page) {
-  std::string out = CountsText(report);
-  out += fmt::format("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
-  out += fmt::format("  float64: {}\n", OneLine(report.float64));
-  if (!page.empty()) out += fmt::format("  page: {}\n", OneLine(page));
-  if (!report.error_data.empty()) out += fmt::format("  data of calls that fail: {}\n", OneLine(report.error_data));
+Message Text(const AccCheckReport& report, const std::string& page) {
+  Message out = CountsText(report);
+  out += Msg("  result: {}\n  details: {}\n", OneLine(report.result), OneLine(report.details));
+  out += Message("  float64: " + OneLine(report.float64) + "\n");
+  if (!page.empty()) out += Msg("  page: {}\n", OneLine(page));
+  if (!report.error_data.empty()) out += Msg("  data of calls that fail: {}\n", OneLine(report.error_data));
   return out;
 }
 
-std::string Text(const OnlineReport& report, const std::string& output) {
-  std::string out = fmt::format("{} calls were judged; the trainings sent {}\n", report.judged, report.sent);
-  if (report.left > 0) out += fmt::format("{} calls were not sent before their training ended\n", report.left);
+Message Text(const OnlineReport& report, const std::string& output) {
+  Message out = Msg("{} calls were judged; the trainings sent {}\n", report.judged, report.sent);
+  if (report.left > 0) out += Msg("{} calls were not sent before their training ended\n", report.left);
   if (report.steps_left_out > 0)
-    out += fmt::format("{} steps were not recorded: the queue of their training was full\n", report.steps_left_out);
-  return out + CountsText(report.calls) +
-         fmt::format("  tables of {} steps and ranks: {}\n", report.results.size(), OneLine(output));
+    out += Msg("{} steps were not recorded: the queue of their training was full\n", report.steps_left_out);
+  out += CountsText(report.calls);
+  out += Msg("  tables of {} steps and ranks: {}\n", report.results.size(), OneLine(output));
+  return out;
 }
 
 Status RunOnline(const AccCheckArgs& args, bool as_json) {
-  const auto tell = [](const std::string& text, bool warning) {
+  const auto tell = [](const Message& text, bool warning) {
     warning ? PrintWarning(text) : PrintMessage("[msprobe] ", text);
   };
   MSP_ASSIGN_OR_RETURN(const OnlineReport report, CheckOnline(args.online, args.check, tell));
@@ -141,9 +143,9 @@ Status Run(AccCheckArgs* args, bool as_json) {
   }
   if (!args->place.empty()) MSP_RETURN_IF_ERROR(ReadOnlinePlace(args->place, &args->online));
   if (online && settings.dump.empty()) return RunOnline(*args, as_json);
-  if (online) return UsageError("--online judges what trainings send: leave out -api_info");
+  if (online) return UsageError(Msg("--online judges what trainings send: leave out -api_info"));
   if (settings.dump.empty())
-    return UsageError("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT");
+    return UsageError(Msg("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT"));
   MSP_ASSIGN_OR_RETURN(const AccCheckReport report, CheckAccuracy(settings, nullptr));
   if (!report.truncated.empty()) PrintWarning(report.truncated);
   std::string page = JoinPath(DirName(report.float64), CheckPageName(report.float64));

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "json/writer.h"
@@ -55,23 +56,22 @@ std::string KernelsJson(const CompiledReport& report) {
   return json.Take() + "\n";
 }
 
-std::string KernelText(const CompiledKernel& k) {
+Message KernelText(const CompiledKernel& k) {
   const std::string node = OneLine(k.blamed.empty() ? k.node : k.blamed);
   std::string lines;
   for (const std::string& line : k.lines) lines += (lines.empty() ? "" : ", ") + OneLine(line);
-  std::string out =
-      fmt::format("  {} {}: {} is compiled wrong, {:.3g} times what rounding explains, eager {:.3g} ({})\n",
-                  k.direction, OneLine(k.kernel), node, k.compiled, k.eager, lines);
-  if (!k.repro.empty()) out += fmt::format("    script: {}\n", OneLine(k.repro));
+  Message out = Msg("  {} {}: {} is compiled wrong, {:.3g} times what rounding explains, eager {:.3g} ({})\n",
+                    k.direction, OneLine(k.kernel), node, k.compiled, k.eager, lines);
+  if (!k.repro.empty()) out += Msg("    script: {}\n", OneLine(k.repro));
   return out;
 }
 
-std::string ReportText(const CompiledReport& report) {
+Message ReportText(const CompiledReport& report) {
   const auto count = [&](std::string_view verdict) {
     return std::count_if(report.kernels.begin(), report.kernels.end(),
                          [&](const CompiledKernel& k) { return k.verdict == verdict; });
   };
-  std::string out = fmt::format(
+  Message out = Msg(
       "{} results of kernels: {} the same bits as eager, {} round-off, {} nearer than eager, {} less near than eager, "
       "{} wrong, {} not "
       "known\n",
@@ -86,7 +86,7 @@ std::string ReportText(const CompiledReport& report) {
 Status Run(CheckKernelsArgs args, bool as_json) {
   const size_t colon = args.what.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == args.what.size())
-    return UsageError("check_kernels: give a file and a function in it, such as model.py:make");
+    return UsageError(Msg("check_kernels: give a file and a function in it, such as model.py:make"));
   args.settings.file = args.what.substr(0, colon), args.settings.function = args.what.substr(colon + 1);
   args.settings.backward = !args.forward_only;
   MSP_RETURN_IF_ERROR(MappedFile::Open(args.settings.file).status());

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "cli/launch/launch.h"
@@ -72,17 +73,17 @@ std::string TableText(const MatrixReport& report) {
   return out;
 }
 
-std::string OriginText(const MatrixReport& report, const RelationOrigin& origin) {
+Message OriginText(const MatrixReport& report, const RelationOrigin& origin) {
   const std::string_view name = kRelations[origin.relation].name;
-  std::string out;
   if (!origin.row) {
-    out = fmt::format("{}: no call changes", name);
-  } else {
-    out = fmt::format("{}: {} calls change, the first is {}", name, origin.differ,
-                      OneLine(report.rows[*origin.row].full));
+    return origin.unknown > 0
+               ? Msg("  {}: no call changes; {} calls before that cannot be said\n", name, origin.unknown)
+               : Msg("  {}: no call changes\n", name);
   }
-  if (origin.unknown > 0) out += fmt::format("; {} calls before that cannot be said", origin.unknown);
-  return "  " + out + "\n";
+  const std::string first = OneLine(report.rows[*origin.row].full);
+  return origin.unknown > 0 ? Msg("  {}: {} calls change, the first is {}; {} calls before that cannot be said\n", name,
+                                  origin.differ, first, origin.unknown)
+                            : Msg("  {}: {} calls change, the first is {}\n", name, origin.differ, first);
 }
 
 /// By how many ulp results move when the inputs do by one, the most first.
@@ -100,22 +101,21 @@ std::vector<std::pair<double, const TableLine*>> Sensitivities(const MatrixRepor
 }
 
 /// The functions that make most of a change of their inputs.
-std::string SensitivityText(const MatrixReport& report) {
+Message SensitivityText(const MatrixReport& report) {
   const std::vector<TableLine> lines = LinesOf(report);
   auto ranks = Sensitivities(report, lines);
   if (ranks.size() > kMostRanks) ranks.resize(kMostRanks);
   std::string list;
   for (const auto& [factor, line] : ranks)
     list += fmt::format("{}{} {}", list.empty() ? "" : ", ", OneLine(line->api), FigureText(factor));
-  return list.empty() ? "" : fmt::format("most sensitive to a change of one ulp of the inputs: {}\n", list);
+  return list.empty() ? Message() : Msg("most sensitive to a change of one ulp of the inputs: {}\n", list);
 }
 
-std::string LabText(const MatrixReport& report) {
-  std::string out =
-      fmt::format("{} calls on {} with torch {}, {} threads; a batch of {}, a sequence of {}\n", report.rows.size(),
-                  report.device, OneLine(report.torch), report.threads, report.batch, report.sequence);
-  out += TableText(report);
-  out += "largest differences, in ulp at the largest value of the result; - where the relation does not apply\n";
+Message LabText(const MatrixReport& report) {
+  Message out = Msg("{} calls on {} with torch {}, {} threads; a batch of {}, a sequence of {}\n", report.rows.size(),
+                    report.device, OneLine(report.torch), report.threads, report.batch, report.sequence);
+  out += Message(TableText(report));
+  out += Msg("largest differences, in ulp at the largest value of the result; - where the relation does not apply\n");
   for (const RelationOrigin& origin : report.origins) {
     if (!IsRounding(origin.relation)) out += OriginText(report, origin);
   }
@@ -126,7 +126,7 @@ std::string LabText(const MatrixReport& report) {
     if (row.answer.why.empty()) continue;
     if (left++ == 0) why = row.full + ": " + row.answer.why;
   }
-  if (left > 0) out += fmt::format("{} calls could not be made again, such as {}\n", left, OneLine(why));
+  if (left > 0) out += Msg("{} calls could not be made again, such as {}\n", left, OneLine(why));
   return out;
 }
 
@@ -203,7 +203,7 @@ Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& progra
   request.task = "tensor", request.level = "L1", request.step = "0", request.dump_path = work->path();
   MSP_RETURN_IF_ERROR(CheckLaunch(&request, program));
   MSP_ASSIGN_OR_RETURN(const int code, RunProgram(request, program));
-  if (code != 0) return BadInput(fmt::format("{} ended with exit code {}: see its messages", program[0], code));
+  if (code != 0) return BadInput(Msg("{} ended with exit code {}: see its messages", program[0], code));
   MatrixSettings settings = args.settings;
   settings.dump = work->path();
   return Show(settings, as_json);
@@ -212,7 +212,7 @@ Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& progra
 Status Run(const LabArgs& args, const CommandContext& context) {
   const std::string& target = args.settings.dump;
   if (target.empty() == context.program.empty())
-    return UsageError("lab takes a dump, a script, or a command after '--': see 'msprobe lab --help'");
+    return UsageError(Msg("lab takes a dump, a script, or a command after '--': see 'msprobe lab --help'"));
   if (!context.program.empty()) return RecordAndShow(args, context.program, context.json);
   if (!EndsWith(target, ".py")) return Show(args.settings, context.json);
   const char* python = std::getenv("MSPROBE_PYTHON");

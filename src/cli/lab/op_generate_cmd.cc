@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "json/writer.h"
@@ -29,7 +30,7 @@ Status Run(const OpGenerateArgs& args, bool as_json) {
     PrintJson(json.Take() + "\n");
     return OkStatus();
   }
-  PrintForPeople(fmt::format("script: {}\nit was run in a process of its own and printed:\n", OneLine(script.path)));
+  PrintForPeople(Msg("script: {}\nit was run in a process of its own and printed:\n", OneLine(script.path)));
   PrintJson(script.printed);
   return OkStatus();
 }

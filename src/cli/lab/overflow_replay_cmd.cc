@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "json/writer.h"
@@ -41,19 +42,15 @@ Status Run(const OverflowReplayArgs& args, bool as_json) {
     PrintJson(OverflowJson(report));
     return OkStatus();
   }
-  std::string out = fmt::format("{} of {} calls have NaN or infinities; they were called again on {}\n",
-                                report.overflowed.size(), report.calls, report.device);
+  Message out = Msg("{} of {} calls have NaN or infinities; they were called again on {}\n", report.overflowed.size(),
+                    report.calls, report.device);
   for (const OverflowedCall& call : report.overflowed) {
     const std::string name = OneLine(call.full);
     switch (call.cause) {
-      case OverflowCause::kExpected:
-        out += fmt::format("  {}: expected, its inputs lead to it in float64, too\n", name);
-        break;
-      case OverflowCause::kUnexpected:
-        out += fmt::format("  {}: not expected, float64 stays within the dtype\n", name);
-        break;
-      case OverflowCause::kGone: out += fmt::format("  {}: does not come again here\n", name); break;
-      case OverflowCause::kUnknown: out += fmt::format("  {}: not called again: {}\n", name, OneLine(call.why)); break;
+      case OverflowCause::kExpected: out += Msg("  {}: expected, its inputs lead to it in float64, too\n", name); break;
+      case OverflowCause::kUnexpected: out += Msg("  {}: not expected, float64 stays within the dtype\n", name); break;
+      case OverflowCause::kGone: out += Msg("  {}: does not come again here\n", name); break;
+      case OverflowCause::kUnknown: out += Msg("  {}: not called again: {}\n", name, OneLine(call.why)); break;
     }
   }
   PrintForPeople(out);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "cli/lab/lab_commands.h"
 #include "cli/lab/lab_options.h"
@@ -29,14 +30,12 @@ std::string Json(const PrecisionCompareReport& report) {
 
 Status Run(const PrecisionCompareSettings& settings, bool as_json) {
   MSP_ASSIGN_OR_RETURN(const PrecisionCompareReport report, ComparePrecision(settings));
-  for (const std::string& warning : report.warnings) PrintWarning(warning);
-  const std::string text =
-      as_json
-          ? Json(report)
-          : fmt::format("{} functions pass, {} with a warning, {} fail, {} are skipped\n  result: {}\n  details: {}\n",
-                        report.passed, report.warned, report.failed, report.skipped, OneLine(report.result),
-                        OneLine(report.details));
-  as_json ? PrintJson(text) : PrintForPeople(text);
+  for (const Message& warning : report.warnings) PrintWarning(warning);
+  as_json ? PrintJson(Json(report))
+          : PrintForPeople(
+                Msg("{} functions pass, {} with a warning, {} fail, {} are skipped\n  result: {}\n  details: {}\n",
+                    report.passed, report.warned, report.failed, report.skipped, OneLine(report.result),
+                    OneLine(report.details)));
   return OkStatus();
 }
 

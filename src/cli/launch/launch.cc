@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 
@@ -65,7 +66,7 @@ StatusOr<std::string> FindSite() {
     const std::string site = JoinPath(place, "_attach/site");
     if (IsRegularFile(JoinPath(site, "sitecustomize.py"))) return site;
   }
-  return InternalError("cannot find the Python package of this installation: run 'python -m msprobe' instead");
+  return InternalError(Msg("cannot find the Python package of this installation: run 'python -m msprobe' instead"));
 }
 
 void MemberIfAny(JsonWriter* json, std::string_view key, std::string_view value) {
@@ -148,14 +149,14 @@ std::string IsolatingOption(const std::vector<std::string>& program) {
 }
 
 Status NotStarted(const std::string& name, int error) {
-  return BadInput(fmt::format("{} cannot be started ({}): after '--' give the command as you run it without msprobe",
-                              name, std::strerror(error)));
+  return BadInput(Msg("{} cannot be started ({}): after '--' give the command as you run it without msprobe", name,
+                      KnownText(std::strerror(error))));
 }
 
 Status CheckSteps(const std::string& step) {
   for (const char c : step) {
     if (std::strchr("0123456789,-", c) == nullptr)
-      return UsageError("--step is '" + step + "'; expected steps such as 0,3-5");
+      return UsageError(Msg("--step is '{}'; expected steps such as 0,3-5", step));
   }
   return OkStatus();
 }
@@ -177,20 +178,20 @@ void AddAttachOptions(CLI::App* command, AttachRequest* request) {
 
 Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& program) {
   if (program.empty() || program[0].empty()) {
-    return UsageError(fmt::format(
-        "{0} needs your command after '--': msprobe {0} --config config.json -- python train.py", request->mode));
+    return UsageError(
+        Msg("{0} needs your command after '--': msprobe {0} --config config.json -- python train.py", request->mode));
   }
   if (const std::string option = IsolatingOption(program); !option.empty()) {
     return UsageError(
-        fmt::format("python {0} keeps msprobe out (it does not read PYTHONPATH and sitecustomize): leave "
-                    "{0} out, or use PrecisionDebugger in the script",
-                    option));
+        Msg("python {0} keeps msprobe out (it does not read PYTHONPATH and sitecustomize): leave {0} out, or use "
+            "PrecisionDebugger in the script",
+            option));
   }
   if (request->config.empty() && request->dump_path.empty() && !request->exchanges()) {
     return UsageError(
-        fmt::format("{0} needs to know where to write: --config config.json, or --dump-path DIR and the "
-                    "defaults, such as msprobe {0} --dump-path dump -- python train.py",
-                    request->mode));
+        Msg("{0} needs to know where to write: --config config.json, or --dump-path DIR and the defaults, such as "
+            "msprobe {0} --dump-path dump -- python train.py",
+            request->mode));
   }
   MSP_RETURN_IF_ERROR(CheckSteps(request->step));
   if (!request->config.empty()) {
@@ -230,7 +231,8 @@ StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::st
   if (error != 0) return NotStarted(program[0], error);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return InternalError(std::string("waiting for the program failed: ") + std::strerror(errno));
+    if (errno != EINTR)
+      return InternalError(Msg("waiting for the program failed: {}", KnownText(std::strerror(errno))));
     if (InterruptRequested()) kill(pid, SIGTERM);
   }
   if (InterruptRequested()) return Interrupted();
@@ -240,7 +242,7 @@ StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::st
 StatusOr<std::unique_ptr<WorkDir>> WorkDir::Create(const std::string& parent) {
   std::string path = JoinPath(parent, ".msprobe_XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
-    return BadInput(fmt::format("cannot create a directory at {} ({})", parent, std::strerror(errno)));
+    return BadInput(Msg("cannot create a directory at {} ({})", parent, KnownText(std::strerror(errno))));
   }
   return std::unique_ptr<WorkDir>(new WorkDir(std::move(path)));
 }

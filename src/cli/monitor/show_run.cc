@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/plot.h"
 #include "json/writer.h"
@@ -53,19 +54,20 @@ struct Shown {
 Status ChooseMetric(const ShowRunRequest& request, const view::RunInfo& info, view::RunRowsQuery* query) {
   std::vector<std::string> names;
   for (const view::RunMetric& metric : info.metrics) names.push_back(metric.name);
-  if (names.empty()) return BadInput(request.directory + " has no values yet: wait for the first step of the monitor");
+  if (names.empty())
+    return BadInput(Msg("{} has no values yet: wait for the first step of the monitor", request.directory));
   auto metric = std::find(names.begin(), names.end(), request.metric.empty() ? "grad_reduced" : request.metric);
   if (metric == names.end() && request.metric.empty()) metric = names.begin();
   if (metric == names.end()) {
-    return BadInput(fmt::format("{} has no metric {}: it has {}", request.directory, OneLine(request.metric),
-                                fmt::join(names, ", ")));
+    return BadInput(Msg("{} has no metric {}: it has {}", request.directory, OneLine(request.metric),
+                        fmt::format("{}", fmt::join(names, ", "))));
   }
   const auto& stats = info.metrics[static_cast<size_t>(metric - names.begin())].stats;
   auto stat = std::find(stats.begin(), stats.end(), request.stat.empty() ? "norm" : request.stat);
   if (stat == stats.end() && request.stat.empty()) stat = stats.begin();
   if (stat == stats.end()) {
-    return BadInput(fmt::format("{} of {} has no statistic {}: it has {}", *metric, request.directory,
-                                OneLine(request.stat), fmt::join(stats, ", ")));
+    return BadInput(Msg("{} of {} has no statistic {}: it has {}", *metric, request.directory, OneLine(request.stat),
+                        fmt::format("{}", fmt::join(stats, ", "))));
   }
   query->metric = *metric;
   query->stat = *stat;
@@ -86,8 +88,8 @@ StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   rows.fold = request.series.empty() && !request.all_series ? view::RunFold::kLayer : view::RunFold::kNone;
   MSP_ASSIGN_OR_RETURN(shown.rows, rank->Rows(rows, Never()));
   if (shown.rows.rows.empty()) {
-    return BadInput(fmt::format("no series of {} has {} in its name: give another part of a name", rows.metric,
-                                OneLine(request.series)));
+    return BadInput(
+        Msg("no series of {} has {} in its name: give another part of a name", rows.metric, OneLine(request.series)));
   }
   const int64_t records = (shown.info.last_step - shown.info.first_step) / shown.info.interval + 1;
   while ((records >> shown.query.level) >= static_cast<int64_t>(columns)) ++shown.query.level;
@@ -116,52 +118,52 @@ std::string FittedName(const std::string& name, size_t room) {
                              : name.substr(0, room / 2 - 1) + ".." + name.substr(name.size() - (room - room / 2 - 1));
 }
 
-std::string Heading(const Shown& shown) {
+Message Heading(const Shown& shown) {
   const auto& rows = shown.query.rows;
   const view::CutRows& cut = shown.info.cut_rows;
-  std::string missing;
+  Message out;
   if (cut.count > 0) {
-    missing = fmt::format("{}: {} rows that were cut are left out: the training may have been killed\n",
-                          OneLine(cut.file), cut.count);
+    out += Msg("{}: {} rows that were cut are left out: the training may have been killed\n", OneLine(cut.file),
+               cut.count);
   }
-  return missing + fmt::format("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat,
-                               shown.rank, shown.ranks.size(), shown.info.first_step, shown.info.last_step,
-                               shown.width());
+  out += Msg("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat, shown.rank,
+             shown.ranks.size(), shown.info.first_step, shown.info.last_step, shown.width());
+  return out;
 }
 
-std::string EventLines(const Shown& shown) {
-  std::string text;
+Message EventLines(const Shown& shown) {
+  Message text;
   size_t count = 0;
   for (const view::RunEvent& event : shown.events) {
     if (event.rank >= 0 && event.rank != shown.rank) continue;
     if (++count <= kMostEventsShown) {
-      text += fmt::format("step {}: {} {}\n", event.step, OneLine(event.series), OneLine(event.text));
+      text += Msg("step {}: {} {}\n", event.step, OneLine(event.series), OneLine(event.text));
     }
   }
-  if (count > kMostEventsShown) text += fmt::format("and {} more findings\n", count - kMostEventsShown);
+  if (count > kMostEventsShown) text += Msg("and {} more findings\n", count - kMostEventsShown);
   return text;
 }
 
-std::string MapText(const Shown& shown, const ShowRunRequest& request, size_t names) {
-  std::string text = Heading(shown);
+Message MapText(const Shown& shown, const ShowRunRequest& request, size_t names) {
+  Message text = Heading(shown);
   for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
-    text += fmt::format("{:<{}} ", FittedName(OneLine(shown.tile.rows[r].label), names), names);
+    std::string line = fmt::format("{:<{}} ", FittedName(OneLine(shown.tile.rows[r].label), names), names);
     BinCell all;
     for (size_t b = 0; b < shown.tile.bins; ++b) {
-      text += Shade(shown, CellValue(shown.Cell(r, b), CellView::kHighest), request);
+      line += Shade(shown, CellValue(shown.Cell(r, b), CellView::kHighest), request);
       all.Merge(shown.Cell(r, b));
     }
-    text += all.count == 0 ? "\n" : fmt::format("  {:.3g} to {:.3g}\n", all.low, all.high);
+    text += Message(line + (all.count == 0 ? "\n" : fmt::format("  {:.3g} to {:.3g}\n", all.low, all.high)));
   }
   if (shown.rows.rows.size() > shown.tile.rows.size()) {
-    text +=
-        fmt::format("and {} more rows: narrow them with --series\n", shown.rows.rows.size() - shown.tile.rows.size());
+    text += Msg("and {} more rows: narrow them with --series\n", shown.rows.rows.size() - shown.tile.rows.size());
   }
-  if (shown.rows.odd > 0) text += fmt::format("{} cells hold NaN (N) or an infinity (I)\n", shown.rows.odd);
-  return text + EventLines(shown);
+  if (shown.rows.odd > 0) text += Msg("{} cells hold NaN (N) or an infinity (I)\n", shown.rows.odd);
+  text += EventLines(shown);
+  return text;
 }
 
-std::string PlotText(const Shown& shown, const ShowRunRequest& request, size_t columns) {
+Message PlotText(const Shown& shown, const ShowRunRequest& request, size_t columns) {
   std::vector<PlotLine> lines;
   std::string legend;
   size_t odd = 0;
@@ -178,13 +180,15 @@ std::string PlotText(const Shown& shown, const ShowRunRequest& request, size_t c
     legend += fmt::format("{} {}\n", line.mark, OneLine(shown.tile.rows[r].label));
     lines.push_back(std::move(line));
   }
-  std::string text = Heading(shown) + DrawPlot(lines, columns, std::clamp<size_t>(request.height, 4, 200)) + legend;
+  Message text = Heading(shown);
+  text += Message(DrawPlot(lines, columns, std::clamp<size_t>(request.height, 4, 200)) + legend);
   if (shown.rows.rows.size() > shown.tile.rows.size()) {
-    text += fmt::format("and {} more series: give a longer part of the name\n",
-                        shown.rows.rows.size() - shown.tile.rows.size());
+    text +=
+        Msg("and {} more series: give a longer part of the name\n", shown.rows.rows.size() - shown.tile.rows.size());
   }
-  if (odd > 0) text += fmt::format("{} points are NaN or infinite and not drawn\n", odd);
-  return text + EventLines(shown);
+  if (odd > 0) text += Msg("{} points are NaN or infinite and not drawn\n", odd);
+  text += EventLines(shown);
+  return text;
 }
 
 std::string ShownJson(const Shown& shown) {
@@ -224,13 +228,13 @@ std::string ShownJson(const Shown& shown) {
 
 }  // namespace
 
-StatusOr<std::string> ShowRun(const ShowRunRequest& request, bool as_json) {
+StatusOr<Message> ShowRun(const ShowRunRequest& request, bool as_json) {
   constexpr size_t kRange = 24, kScale = 14;  // behind a row, before a plot
   const size_t width = TerminalWidth(request.width);
   const size_t names = std::min<size_t>(36, width / 3);
   const size_t columns = std::max<size_t>(10, request.series.empty() ? width - names - kRange : width - kScale);
   MSP_ASSIGN_OR_RETURN(const Shown shown, Load(request, columns));
-  if (as_json) return ShownJson(shown);
+  if (as_json) return Message(ShownJson(shown));
   return request.series.empty() ? MapText(shown, request, names) : PlotText(shown, request, columns);
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/message.h"
 #include "base/status.h"
 
 namespace msprobe {
@@ -20,6 +21,6 @@ struct ShowRunRequest {
 };
 
 /// kBadInput when the directory has no such run, rank, metric or statistic.
-StatusOr<std::string> ShowRun(const ShowRunRequest& request, bool as_json);
+StatusOr<Message> ShowRun(const ShowRunRequest& request, bool as_json);
 
 }  // namespace msprobe

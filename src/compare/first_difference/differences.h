@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "compare/pair/op_at.h"
 #include "compare/round_off/ruler.h"
 
@@ -93,7 +94,7 @@ struct Differences {
   uint64_t unrecorded = 0;       // modules of the target in which nothing was recorded, and that change their input
   std::string first_unrecorded;  // the first of them
   uint64_t divided = 0;  // ops on gradients that only one run divides so (divided_step.h): they are not compared
-  std::string warning;   // construct.json could not be used; the paths of modules were, instead
+  Message warning;       // construct.json could not be used; the paths of modules were, instead
 };
 
 }  // namespace msprobe

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/page_trim.h"
 #include "base/parallel.h"
-#include "base/six_digits.h"
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/first_difference/difference_walk.h"
@@ -19,6 +18,7 @@
 #include "compare/first_difference/outside_value.h"
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/same_data.h"
+#include "compare/first_difference/six_digits.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
 #include "compare/pair/divided_step.h"
@@ -351,7 +351,7 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
 StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distances, const BigArray<float>* calibrated) {
   Differences out;
   out.implementations = pair.plan.implementations;
-  std::string golden_warning;
+  Message golden_warning;
   const std::shared_ptr<const ModuleTree> tree = pair.trees->Target(&out.warning);
   // Where every op has its partner nobody asks for the golden run's hierarchy.
   const bool all_paired = pair.plan.target_only() == 0 && pair.plan.golden_only.empty();

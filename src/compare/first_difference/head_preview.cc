@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/round_off/ruler.h"
 #include "compare/values/op_diff.h"
@@ -52,7 +53,7 @@ std::vector<HeadOp> HeadOf(const MappedFile& file) {
 
 }  // namespace
 
-std::string HeadPreview(const FilePair& files) {
+Message HeadPreview(const FilePair& files) {
   const StatusOr<MappedFile> target = MappedFile::Open(files.target), golden = MappedFile::Open(files.golden);
   // What is wrong with the files the comparison itself will say.
   if (!target.ok() || !golden.ok()) return {};
@@ -80,9 +81,9 @@ std::string HeadPreview(const FilePair& files) {
     if (!same && first.empty()) first = OneLine(op.name);
   }
   if (seen == 0 || (!large && seen < kManyOps)) return {};
-  if (agree == seen && tensors) return fmt::format("the statistics of the first {} ops agree", seen);
-  if (agree == seen) return fmt::format("the first {} ops agree", seen);
-  return fmt::format("{} of the first {} ops agree; first difference: {}", agree, seen, first);
+  if (agree == seen && tensors) return Msg("the statistics of the first {} ops agree", seen);
+  if (agree == seen) return Msg("the first {} ops agree", seen);
+  return Msg("{} of the first {} ops agree; first difference: {}", agree, seen, first);
 }
 
 }  // namespace msprobe

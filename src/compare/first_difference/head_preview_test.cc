@@ -24,7 +24,7 @@ class HeadPreviewTest : public testing::Test {
     FilePair files;
     files.target = target;
     files.golden = golden;
-    return HeadPreview(files);
+    return HeadPreview(files).English();
   }
   TempDir dir_;
 };

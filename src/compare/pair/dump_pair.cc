@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compare/pair/module_tree.h"
@@ -13,18 +14,20 @@ namespace {
 Status CheckTasks(const DumpFile& target, const DumpFile& golden) {
   const std::string task(target.task());
   if (task != golden.task()) {
-    return BadInput(target.path() + " was dumped with task \"" + task + "\" but " + golden.path() + " with \"" +
-                    std::string(golden.task()) +
-                    "\": dump both runs with the same task, or compare their models with --structure");
+    return BadInput(
+        Msg("{} was dumped with task \"{}\" but {} with \"{}\": dump both runs with the same task, or compare their "
+            "models with --structure",
+            target.path(), task, golden.path(), golden.task()));
   }
   if (task == "structure") {
-    return BadInput(target.path() +
-                    " has task \"structure\" and holds no values: what this option asks for needs task \"statistics\" "
-                    "or \"tensor\"");
+    return BadInput(
+        Msg("{} has task \"structure\" and holds no values: what this option asks for needs task \"statistics\" or "
+            "\"tensor\"",
+            target.path()));
   }
   if (task != "statistics" && task != "tensor") {
-    return BadInput(target.path() + " has task \"" + task +
-                    "\": compare needs dumps with task \"statistics\" or \"tensor\"");
+    return BadInput(
+        Msg("{} has task \"{}\": compare needs dumps with task \"statistics\" or \"tensor\"", target.path(), task));
   }
   return OkStatus();
 }
@@ -35,8 +38,8 @@ StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
   MSP_ASSIGN_OR_RETURN(const Checksums b, golden.FindChecksums());
   if (OneSided(a, b)) {
     const bool in_target = a == Checksums::kPresent;
-    return BadInput((in_target ? target : golden).path() + " holds checksums and " +
-                    (in_target ? golden : target).path() + " does not: dump both runs with the same summary_mode");
+    return BadInput(Msg("{} holds checksums and {} does not: dump both runs with the same summary_mode",
+                        (in_target ? target : golden).path(), (in_target ? golden : target).path()));
   }
   // A dump without tensors is of either kind.
   return a == Checksums::kPresent || b == Checksums::kPresent ? CompareMode::kChecksum : CompareMode::kStatistics;
@@ -46,15 +49,16 @@ StatusOr<CompareMode> ModeOf(const DumpFile& target, const DumpFile& golden) {
 Status CheckLevels(const DumpPair& pair) {
   const DumpFile &a = *pair.target, &b = *pair.golden;
   if (pair.plan.matched > 0 || a.level() == b.level() || a.ops().empty() || b.ops().empty()) return OkStatus();
-  return BadInput(a.path() + " is of level \"" + std::string(a.level()) + "\" and " + b.path() + " of level \"" +
-                  std::string(b.level()) + "\", no op is in both: dump both runs with the same level");
+  return BadInput(
+      Msg("{} is of level \"{}\" and {} of level \"{}\", no op is in both: dump both runs with the same level",
+          a.path(), a.level(), b.path(), b.level()));
 }
 
 Status CheckNotEmpty(const DumpFile& dump) {
   // Of a run that was cut before its first ops all is unseen.
   if (!dump.ops().empty() || !dump.wholeness().whole()) return OkStatus();
-  return BadInput(dump.path() +
-                  " holds no ops: check that the run reached debugger.stop() and that the filters let ops through");
+  return BadInput(Msg(
+      "{} holds no ops: check that the run reached debugger.stop() and that the filters let ops through", dump.path()));
 }
 
 Status OpenStacks(const FilePair& files, DumpPair* pair) {
@@ -85,8 +89,8 @@ StatusOr<DumpPair> OpenPairFiles(const FilePair& files) {
   pair.trees = std::make_shared<PairTrees>(*pair.target, *pair.golden);
   const bool debug = pair.target->level() == "debug";
   if (debug != (pair.golden->level() == "debug")) {
-    return BadInput(files.target + " and " + files.golden +
-                    " differ in level (debug and not debug): compare dumps of one kind");
+    return BadInput(
+        Msg("{} and {} differ in level (debug and not debug): compare dumps of one kind", files.target, files.golden));
   }
   for (const DumpFile* dump : {pair.target.get(), pair.golden.get()}) {
     if (!dump->truncated().empty()) pair.warnings.push_back(dump->truncated());

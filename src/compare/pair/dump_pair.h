@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "compare/values/op_diff.h"
 #include "compare/values/tensor_pairs.h"
 #include "dump/gaps.h"
@@ -24,8 +25,8 @@ struct DumpPair {
   DiffOptions options;
   std::unique_ptr<TensorPairs> tensors;  // of tensor mode; options.tensors points to it
   MatchPlan plan;
-  std::vector<std::string> warnings;  // truncated files
-  std::vector<RecordingGap> gaps;     // of both sides
+  std::vector<Message> warnings;   // truncated files
+  std::vector<RecordingGap> gaps;  // of both sides
 };
 
 /// Notes in `pair` what of its two files is not whole.

@@ -1,5 +1,6 @@
 #include "compare/pair/module_tree.h"
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -17,11 +18,11 @@ std::string ForwardNameOf(const NameParts& op) {
   return out + "." + std::string(op.number) + ".forward";
 }
 
-ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
+ModuleTree ModuleTree::Open(const DumpFile& dump, Message* warning) {
   ModuleTree tree;
   StatusOr<std::shared_ptr<const ParentIndex>> index = dump.Parents();
   if (!index.ok()) {
-    *warning = index.status().message() + " (modules are recognised by their names instead)";
+    *warning = Msg("{} (modules are recognised by their names instead)", index.status().text());
   } else if (*index) {
     *warning = (*index)->truncated();
     tree.index_ = std::move(*index);
@@ -29,15 +30,15 @@ ModuleTree ModuleTree::Open(const DumpFile& dump, std::string* warning) {
   return tree;
 }
 
-std::shared_ptr<const ModuleTree> PairTrees::Side::Get(std::string* told) {
+std::shared_ptr<const ModuleTree> PairTrees::Side::Get(Message* told) {
   std::lock_guard lock(mutex);
   if (!tree) tree = std::make_shared<const ModuleTree>(ModuleTree::Open(dump, &warning));
   *told = warning;
   return tree;
 }
 
-std::shared_ptr<const ModuleTree> PairTrees::Target(std::string* warning) { return target_.Get(warning); }
-std::shared_ptr<const ModuleTree> PairTrees::Golden(std::string* warning) { return golden_.Get(warning); }
+std::shared_ptr<const ModuleTree> PairTrees::Target(Message* warning) { return target_.Get(warning); }
+std::shared_ptr<const ModuleTree> PairTrees::Golden(Message* warning) { return golden_.Get(warning); }
 
 void Containers::AddAncestorsOf(const NameParts& op) {
   tree_.ForEachAround(op.full, [&](std::string_view name) { return names_.Insert(name); });

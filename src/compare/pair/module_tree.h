@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/message.h"
 #include "base/slot_table.h"
 #include "dump/reader.h"
 #include "ops/op_name.h"
@@ -19,7 +20,7 @@ std::string ForwardNameOf(const NameParts& op);
 class ModuleTree {
  public:
   /// A construct.json that cannot be used is a warning: the table does not need it.
-  static ModuleTree Open(const DumpFile& dump, std::string* warning);
+  static ModuleTree Open(const DumpFile& dump, Message* warning);
 
   /// The module that calls `name`; "" if not known.
   std::string_view ParentOf(std::string_view name) const {
@@ -47,17 +48,17 @@ class PairTrees {
   /// Both outlive the object.
   PairTrees(const DumpFile& target, const DumpFile& golden) : target_(target), golden_(golden) {}
   /// `warning` as of ModuleTree::Open.
-  std::shared_ptr<const ModuleTree> Target(std::string* warning);
-  std::shared_ptr<const ModuleTree> Golden(std::string* warning);
+  std::shared_ptr<const ModuleTree> Target(Message* warning);
+  std::shared_ptr<const ModuleTree> Golden(Message* warning);
 
  private:
   struct Side {
     explicit Side(const DumpFile& file) : dump(file) {}
-    std::shared_ptr<const ModuleTree> Get(std::string* told);
+    std::shared_ptr<const ModuleTree> Get(Message* told);
     const DumpFile& dump;
     std::mutex mutex;
     std::shared_ptr<const ModuleTree> tree;
-    std::string warning;
+    Message warning;
   };
   Side target_, golden_;
 };

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/custom_metrics_program.h"
 #include "json/parser.h"
@@ -26,18 +27,19 @@ bool IsMetricName(std::string_view name) {
 StatusOr<std::vector<std::string>> MetricFiles(const std::string& path) {
   std::vector<std::string> files;
   if (IsRegularFile(path)) {
-    if (!EndsWith(path, ".py")) return UsageError("--custom_metric: " + path + " is not a Python file (.py)");
+    if (!EndsWith(path, ".py")) return UsageError(Msg("--custom_metric: {} is not a Python file (.py)", path));
     files.push_back(path);
     return files;
   }
-  if (!IsDirectory(path)) return UsageError("--custom_metric: " + path + " does not exist: name a file or a directory");
+  if (!IsDirectory(path))
+    return UsageError(Msg("--custom_metric: {} does not exist: name a file or a directory", path));
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   for (const std::string& name : names) {
     if (IsMetricName(name) && IsRegularFile(JoinPath(path, name))) files.push_back(JoinPath(path, name));
   }
   if (files.empty() || files.size() > kMostFiles) {
-    return UsageError("--custom_metric: " + path + " holds " + std::to_string(files.size()) +
-                      " files alg_*.py (lower case, digits, _); there must be 1 to " + std::to_string(kMostFiles));
+    return UsageError(Msg("--custom_metric: {} holds {} files alg_*.py (lower case, digits, _); there must be 1 to {}",
+                          path, files.size(), kMostFiles));
   }
   return files;
 }
@@ -75,15 +77,15 @@ Status CustomMetrics::ReadColumns() {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of --custom_metric", &doc));
   if (const JsonValue* error = doc.Find("error"); error && error->IsString()) {
-    return UsageError("--custom_metric: " + OneLine(error->Text()));
+    return UsageError(Msg("--custom_metric: {}", OneLine(error->Text())));
   }
   const JsonValue* columns = doc.Find("columns");
   if (!columns || !columns->IsArray()) return process_->Ended();
   for (const JsonValue& column : columns->Items()) columns_.emplace_back(column.Text());
   for (size_t i = 0; i < columns_.size(); ++i) {
     if (IsTensorModeColumn(columns_[i]) || std::count(columns_.begin(), columns_.end(), columns_[i]) > 1) {
-      return UsageError("--custom_metric: the column \"" + OneLine(columns_[i]) +
-                        "\" exists already: give it another column_name()");
+      return UsageError(Msg("--custom_metric: the column \"{}\" exists already: give it another column_name()",
+                            OneLine(columns_[i])));
     }
   }
   return OkStatus();
@@ -91,7 +93,7 @@ Status CustomMetrics::ReadColumns() {
 
 Status CustomMetrics::SendTensor(const TensorView& tensor) {
   Layout layout;
-  if (!MakeLayout(tensor, Order::kLogical, &layout)) return BadInput("a tensor of unknown layout");
+  if (!MakeLayout(tensor, Order::kLogical, &layout)) return BadInput(Msg("a tensor of unknown layout"));
   Status status = OkStatus();
   LayoutWalker(layout).Walk(0, layout.count, [&](const void* data, size_t n) {
     if (status.ok()) status = process_->Send(data, n * layout.element);
@@ -103,7 +105,7 @@ Status CustomMetrics::Measure(const TensorView& target, const TensorView& golden
                               std::string* error) {
   Layout a, b;
   if (!MakeLayout(target, Order::kLogical, &a) || !MakeLayout(golden, Order::kLogical, &b)) {
-    return BadInput("a tensor of unknown layout");
+    return BadInput(Msg("a tensor of unknown layout"));
   }
   JsonWriter json;
   json.BeginObject();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/tensor_file.h"
 
@@ -21,7 +22,7 @@ struct Part {
 };
 
 Status TooLarge(const std::string& path) {
-  return BadInput(path + " is too large to be joined with other tensors: the limit is 16 GiB");
+  return BadInput(Msg("{} is too large to be joined with other tensors: the limit is 16 GiB", path));
 }
 
 /// Copies the elements of a strided tensor in C order.
@@ -57,11 +58,11 @@ StatusOr<Part> ReadPart(const TensorFolder& folder, std::string_view name, DType
   MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name));
   MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, dtype));
   const FileTensor* tensor = file.tensor();
-  if (!tensor) return BadInput(path + " does not hold one tensor");
+  if (!tensor) return BadInput(Msg("{} does not hold one tensor", path));
   Part out;
   out.dtype = tensor->dtype;
   const size_t element = ElementSize(out.dtype);
-  if (element == 0) return BadInput(path + " has a dtype that cannot be compared");
+  if (element == 0) return BadInput(Msg("{} has a dtype that cannot be compared", path));
   uint64_t bytes = element;
   for (const int64_t n : tensor->shape) {
     if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(n), &bytes) || bytes > kMostBytes) return TooLarge(path);
@@ -85,7 +86,7 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
     parts.push_back(std::move(part));
     if (axis == JoinAxis::kFirstOnly) break;
   }
-  if (parts.empty()) return BadInput("no file to join");
+  if (parts.empty()) return BadInput(Msg("no file to join"));
   const Part& first = parts.front();
   const size_t dims = first.shape.size();
   const size_t along = axis == JoinAxis::kLast && dims > 0 ? dims - 1 : 0;
@@ -95,13 +96,13 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
   for (const Part& part : parts) {
     const bool fits = part.dtype == first.dtype && part.shape.size() == dims;
     for (size_t d = 0; fits && d < dims; ++d) {
-      if (d != along && part.shape[d] != first.shape[d]) return BadInput("the shapes of the parts do not fit");
+      if (d != along && part.shape[d] != first.shape[d]) return BadInput(Msg("the shapes of the parts do not fit"));
     }
-    if (!fits) return BadInput("the parts differ in dtype or in their number of dimensions");
+    if (!fits) return BadInput(Msg("the parts differ in dtype or in their number of dimensions"));
     if (out.tensor_.shape.empty()) continue;
     int64_t& length = out.tensor_.shape[along];
     if (__builtin_add_overflow(length, dims > 0 ? part.shape[along] : 1, &length))
-      return BadInput("the parts do not form one tensor");
+      return BadInput(Msg("the parts do not form one tensor"));
   }
   uint64_t rows = total > 0 ? 1 : 0;  // an empty tensor may have any number of empty rows
   for (size_t d = 0; d < along; ++d) rows *= static_cast<uint64_t>(first.shape[d]);
@@ -112,7 +113,7 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
     if (common % g == 0) out.possible_groups_.push_back(g);
   }
   if (groups < 1 || (groups > 1 && (common == 0 || common % groups != 0)))
-    return BadInput("the parts do not form one tensor");
+    return BadInput(Msg("the parts do not form one tensor"));
   for (uint64_t r = 0; r < rows; ++r) {
     for (int64_t g = 0; g < groups; ++g) {
       for (const Part& part : parts) {
@@ -124,7 +125,7 @@ StatusOr<JoinedTensor> JoinedTensor::Open(const TensorFolder& folder, const std:
   out.tensor_.dtype = first.dtype;
   uint64_t bytes = 0;
   if (!SetContiguous(&out.tensor_, kMostBytes, &bytes) || bytes != out.bytes_.size()) {
-    return BadInput("the parts do not form one tensor");
+    return BadInput(Msg("the parts do not form one tensor"));
   }
   out.tensor_.data = out.bytes_.data();
   return out;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "tensor/files/tensor_file.h"
@@ -38,12 +39,12 @@ Status CheckKeys(const YamlNode& root, const std::string& path) {
         std::any_of(kMaps.begin(), kMaps.end(), [&](const MapKey& m) { return m.section == section.first; });
     if (!known) {
       return BadInput(
-          fmt::format("{} line {}: unknown key \"{}\": --config takes right_matmul, left_matmul and left_right_matmul",
-                      path, section.second.line, OneLine(section.first)));
+          Msg("{} line {}: unknown key \"{}\": --config takes right_matmul, left_matmul and left_right_matmul", path,
+              section.second.line, OneLine(section.first)));
     }
     if (!section.second.IsMap() && !section.second.IsNull()) {
       return BadInput(
-          fmt::format("{} line {}: {} must hold maps of matrices", path, section.second.line, OneLine(section.first)));
+          Msg("{} line {}: {} must hold maps of matrices", path, section.second.line, OneLine(section.first)));
     }
     for (const YamlMember& key : section.second.members) {
       std::string allowed;
@@ -51,8 +52,8 @@ Status CheckKeys(const YamlNode& root, const std::string& path) {
         if (m.section == section.first) allowed += (allowed.empty() ? "" : ", ") + std::string(m.key);
       }
       if (Contains(", " + allowed + ",", ", " + key.first + ",")) continue;
-      return BadInput(fmt::format("{} line {}: {} has no \"{}\": it has {}", path, key.second.line,
-                                  OneLine(section.first), OneLine(key.first), allowed));
+      return BadInput(Msg("{} line {}: {} has no \"{}\": it has {}", path, key.second.line, OneLine(section.first),
+                          OneLine(key.first), allowed));
     }
   }
   return OkStatus();
@@ -71,7 +72,7 @@ StatusOr<uint64_t> CountOf(const std::vector<int64_t>& shape) {
   uint64_t count = 1;
   for (const int64_t n : shape) {
     if (__builtin_mul_overflow(count, static_cast<uint64_t>(n), &count) || count > kMostProductBytes / sizeof(double)) {
-      return BadInput("it is larger than 2 GiB");
+      return BadInput(Msg("it is larger than 2 GiB"));
     }
   }
   return count;
@@ -90,7 +91,7 @@ bool IsNarrow(DType t) {
 
 StatusOr<Dense> ToDense(const FileTensor& tensor, bool squeeze) {
   if (tensor.dtype == DType::kUnknown || IsComplex(tensor.dtype)) {
-    return BadInput("products are of real numbers, not of " + std::string(DTypeName(tensor.dtype)));
+    return BadInput(Msg("products are of real numbers, not of {}", DTypeName(tensor.dtype)));
   }
   Dense out;
   out.narrow = IsNarrow(tensor.dtype);
@@ -101,7 +102,7 @@ StatusOr<Dense> ToDense(const FileTensor& tensor, bool squeeze) {
   out.values.reserve(count);
   if (count == 0) return out;
   Layout layout;
-  if (!MakeLayout(tensor.view(), Order::kLogical, &layout)) return BadInput("it has too many dimensions");
+  if (!MakeLayout(tensor.view(), Order::kLogical, &layout)) return BadInput(Msg("it has too many dimensions"));
   const size_t element = layout.element;
   LayoutWalker(layout).Walk(0, layout.count, [&](const char* data, size_t n) {
     for (size_t i = 0; i < n; ++i) out.values.push_back(plain::ValueAt(tensor.dtype, data + i * element).re);
@@ -140,7 +141,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 }
 
 Status DoNotFit(const Dense& a, const Dense& b) {
-  return BadInput("shapes " + ShapeText(a.shape) + " and " + ShapeText(b.shape) + " have no product");
+  return BadInput(Msg("shapes {} and {} have no product", ShapeText(a.shape), ShapeText(b.shape)));
 }
 
 /// As numpy.matmul: the last two dimensions are matrices, those before them are broadcast, vectors are rows to the left
@@ -152,7 +153,7 @@ StatusOr<Dense> Matmul(const Dense& left, const Dense& right) {
   if (right.shape.size() == 1) b.push_back(1);
   const int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
   if (b[b.size() - 2] != k) return DoNotFit(left, right);
-  if (k > kLongestSum) return BadInput("its sums would have more than a million terms");
+  if (k > kLongestSum) return BadInput(Msg("its sums would have more than a million terms"));
   const size_t dims = std::max(a.size(), b.size()) - 2;
   std::vector<int64_t> batch(dims);
   std::vector<size_t> a_step(dims), b_step(dims);
@@ -198,7 +199,8 @@ StatusOr<Dense> Matmul(const Dense& left, const Dense& right) {
 StatusOr<std::unique_ptr<Postprocess>> Postprocess::Read(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
   if (!root.IsMap()) {
-    return BadInput(path + " must hold right_matmul, left_matmul or left_right_matmul, each with maps of matrices");
+    return BadInput(
+        Msg("{} must hold right_matmul, left_matmul or left_right_matmul, each with maps of matrices", path));
   }
   MSP_RETURN_IF_ERROR(CheckKeys(root, path));
   std::unique_ptr<Postprocess> out(new Postprocess);
@@ -207,15 +209,14 @@ StatusOr<std::unique_ptr<Postprocess>> Postprocess::Read(const std::string& path
     const YamlNode* map = section ? section->Find(key.key) : nullptr;
     if (!map || map->IsNull()) continue;
     if (!map->IsMap()) {
-      return BadInput(fmt::format("{} line {}: {} must have paths of matrices, each with a list of data names", path,
-                                  map->line, key.key));
+      return BadInput(
+          Msg("{} line {}: {} must have paths of matrices, each with a list of data names", path, map->line, key.key));
     }
     // A name that stands below several matrices has the last, as the file is read.
     std::map<std::string, std::string> matrix_of;
     for (const YamlMember& matrix : map->members) {
       const auto bad = [&](int line) {
-        return BadInput(
-            fmt::format("{} line {}: \"{}\" must have a list of data names", path, line, OneLine(matrix.first)));
+        return BadInput(Msg("{} line {}: \"{}\" must have a list of data names", path, line, OneLine(matrix.first)));
       };
       if (!matrix.second.IsList()) return bad(matrix.second.line);
       for (const YamlNode& name : matrix.second.items) {
@@ -226,7 +227,8 @@ StatusOr<std::unique_ptr<Postprocess>> Postprocess::Read(const std::string& path
     Side& side = key.golden ? out->golden_ : out->target_;
     for (const auto& [name, matrix] : matrix_of) side[name].steps.push_back({key.left, matrix});
   }
-  if (out->target_.empty() && out->golden_.empty()) return BadInput(path + " names no tensor: leave --config out");
+  if (out->target_.empty() && out->golden_.empty())
+    return BadInput(Msg("{} names no tensor: leave --config out", path));
   return out;
 }
 
@@ -252,7 +254,8 @@ Status OwnTensor::Fill(DType dtype, std::vector<int64_t> shape, std::vector<char
   tensor_.shape = std::move(shape);
   bytes_ = std::move(bytes);
   uint64_t size = 0;
-  if (!SetContiguous(&tensor_, UINT64_MAX, &size) || size != bytes_.size()) return InternalError("a tensor is cut");
+  if (!SetContiguous(&tensor_, UINT64_MAX, &size) || size != bytes_.size())
+    return InternalError(Msg("a tensor is cut"));
   tensor_.data = bytes_.data();
   return OkStatus();
 }
@@ -261,11 +264,11 @@ StatusOr<OwnTensor> OwnTensor::Product(const FileTensor& tensor, const std::vect
   MSP_ASSIGN_OR_RETURN(Dense value, ToDense(tensor, true));
   for (const MatmulStep& step : steps) {
     MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(step.path));
-    if (!file.tensor()) return BadInput(step.path + " does not hold one tensor");
+    if (!file.tensor()) return BadInput(Msg("{} does not hold one tensor", step.path));
     StatusOr<Dense> matrix = ToDense(*file.tensor(), false);
-    if (!matrix.ok()) return BadInput(step.path + ": " + matrix.status().message());
+    if (!matrix.ok()) return BadInput(Msg("{}: {}", step.path, matrix.status().text()));
     StatusOr<Dense> product = step.left ? Matmul(*matrix, value) : Matmul(value, *matrix);
-    if (!product.ok()) return BadInput(step.path + ": " + product.status().message());
+    if (!product.ok()) return BadInput(Msg("{}: {}", step.path, product.status().text()));
     value = std::move(*product);
   }
   std::vector<char> bytes(value.values.size() * (value.narrow ? sizeof(float) : sizeof(double)));
@@ -290,11 +293,12 @@ StatusOr<OwnTensor> OwnTensor::ValidPart(const FileTensor& tensor, int64_t valid
   for (const int64_t n : tensor.shape) {
     if (n != 1) shape.push_back(n);
     if (__builtin_mul_overflow(count, static_cast<uint64_t>(n), &count) || count > kMostProductBytes / 16) {
-      return BadInput("it is too large to be cut to its valid length");
+      return BadInput(Msg("it is too large to be cut to its valid length"));
     }
   }
   Layout layout;
-  if (element == 0 || !MakeLayout(tensor.view(), Order::kLogical, &layout)) return BadInput("its dtype is unknown");
+  if (element == 0 || !MakeLayout(tensor.view(), Order::kLogical, &layout))
+    return BadInput(Msg("its dtype is unknown"));
   std::vector<char> bytes;
   bytes.reserve(count * element);
   if (count > 0) {

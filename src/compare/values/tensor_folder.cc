@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -40,18 +41,19 @@ const char* WrongName(std::string_view name) {
 StatusOr<std::string> FindIn(const std::string& folder, bool inside, const std::string& root,
                              std::string_view data_name) {
   const std::string name = OneLine(data_name);
-  if (const char* wrong = WrongName(data_name)) return BadInput("data_name \"" + name + "\" " + wrong);
+  if (const char* wrong = WrongName(data_name)) return BadInput(Msg("data_name \"{}\" {}", name, KnownText(wrong)));
   std::string path = JoinPath(folder, data_name);
   struct stat info {};
   if (lstat(path.c_str(), &info) != 0) {
-    return BadInput(OneLine(path) + (errno == ENOENT ? " does not exist" : std::string(": ") + std::strerror(errno)));
+    return BadInput(errno == ENOENT ? Msg("{} does not exist", OneLine(path))
+                                    : Msg("{}: {}", OneLine(path), KnownText(std::strerror(errno))));
   }
   const bool plain = S_ISREG(info.st_mode) && data_name.find('/') == std::string_view::npos;
   if (!(plain && inside) && !IsInside(RealPath(path), root)) {
-    return BadInput(OneLine(path) + " is a link that leads out of the dump's directory");
+    return BadInput(Msg("{} is a link that leads out of the dump's directory", OneLine(path)));
   }
   if (!S_ISREG(info.st_mode) && (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))) {
-    return BadInput(OneLine(path) + " is not a regular file");
+    return BadInput(Msg("{} is not a regular file", OneLine(path)));
   }
   return path;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/custom_metrics.h"
 #include "compare/values/dimension_order.h"
@@ -64,7 +65,7 @@ bool SameFile(const std::string& a, const std::string& b) {
 
 StatusOr<const FileTensor*> OnlyTensor(const TensorFile& file, const std::string& path) {
   if (const FileTensor* tensor = file.tensor()) return tensor;
-  return BadInput(path + " holds " + std::to_string(file.tensors().size()) + " tensors, not one");
+  return BadInput(Msg("{} holds {} tensors, not one", path, file.tensors().size()));
 }
 
 uint64_t BytesOf(const FileTensor& tensor) {

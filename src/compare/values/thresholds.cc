@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/message.h"
 #include "base/yaml.h"
 
 namespace msprobe {
@@ -96,8 +97,8 @@ std::string Nearest(std::string_view word, const std::vector<std::string_view>& 
 
 Status Unknown(const std::string& path, int line, std::string_view what, std::string_view word,
                const std::vector<std::string_view>& known) {
-  return BadInput(fmt::format("{} line {}: \"{}\" is not a {}: did you mean \"{}\"?", path, line, word.substr(0, 64),
-                              what, Nearest(word, known)));
+  return BadInput(Msg("{} line {}: \"{}\" is not a {}: did you mean \"{}\"?", path, line, word.substr(0, 64), what,
+                      Nearest(word, known)));
 }
 
 Status ReadNumber(const std::string& path, const Key& key, const YamlNode& node, Thresholds* out) {
@@ -108,9 +109,9 @@ Status ReadNumber(const std::string& path, const Key& key, const YamlNode& node,
     return OkStatus();
   }
   const std::string most = key.most == kLarge ? "up" : fmt::format("to {}", key.most);
-  return BadInput(fmt::format("{} line {}: {}.{} is {}: a number from {} {} is allowed", path, node.line, key.section,
-                              key.name, node.IsText() ? "\"" + node.text.substr(0, 64) + "\"" : "not a number",
-                              key.least, most));
+  return BadInput(Msg("{} line {}: {}.{} is {}: a number from {} {} is allowed", path, node.line, key.section, key.name,
+                      node.IsText() ? Message("\"" + node.text.substr(0, 64) + "\"") : KnownText("not a number"),
+                      key.least, most));
 }
 
 Status ReadSection(const std::string& path, const std::string& section, const YamlNode& node, Thresholds* out) {
@@ -119,8 +120,7 @@ Status ReadSection(const std::string& path, const std::string& section, const Ya
     if (section == key.section) known.push_back(key.name);
   }
   if (node.IsNull()) return OkStatus();
-  if (!node.IsMap())
-    return BadInput(fmt::format("{} line {}: {} must hold \"key: number\" lines", path, node.line, section));
+  if (!node.IsMap()) return BadInput(Msg("{} line {}: {} must hold \"key: number\" lines", path, node.line, section));
   for (const auto& member : node.members) {
     const std::string& name = member.first;
     const YamlNode& value = member.second;
@@ -135,8 +135,8 @@ Status ReadSection(const std::string& path, const std::string& section, const Ya
 Status ReadRules(const std::string& path, const YamlNode& node, Thresholds* out) {
   if (node.IsText() && node.text == "documented") return OkStatus();
   if (!node.IsText() || node.text != "code") {
-    return BadInput(fmt::format("{} line {}: rules is \"{}\": documented or code is allowed", path, node.line,
-                                node.IsText() ? node.text.substr(0, 64) : std::string("no text")));
+    return BadInput(Msg("{} line {}: rules is \"{}\": documented or code is allowed", path, node.line,
+                        node.IsText() ? Message(node.text.substr(0, 64)) : KnownText("no text")));
   }
   out->ratio_wrong = 0.1;
   return OkStatus();
@@ -151,7 +151,8 @@ const Thresholds& DefaultThresholds() {
 
 StatusOr<Thresholds> ReadThresholds(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path));
-  if (!root.IsMap()) return BadInput(path + " holds no thresholds: msprobe compare --print_thresholds shows the form");
+  if (!root.IsMap())
+    return BadInput(Msg("{} holds no thresholds: msprobe compare --print_thresholds shows the form", path));
   Thresholds out;
   if (const YamlNode* rules = root.Find("rules")) MSP_RETURN_IF_ERROR(ReadRules(path, *rules, &out));
   for (const auto& member : root.members) {

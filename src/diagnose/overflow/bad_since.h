@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/language.h"
+#include "base/message.h"
 
 namespace msprobe {
 
@@ -22,6 +23,7 @@ struct BadSince {
 };
 
 /// "" where it is not known.
+Message BadSinceMessage(const BadSince& since);
 std::string BadSinceText(const BadSince& since, Language language);
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "diagnose/overflow/overflow_describe.h"
@@ -39,11 +40,12 @@ bool HasStatistics(const DumpFile& dump) {
 
 Status CheckDump(const DumpFile& dump) {
   if (dump.task() == "structure") {
-    return BadInput(dump.path() + " is of task structure, which holds no values: dump with task statistics or tensor");
+    return BadInput(
+        Msg("{} is of task structure, which holds no values: dump with task statistics or tensor", dump.path()));
   }
   if (dump.ops().empty() || HasStatistics(dump)) return OkStatus();
-  return BadInput(dump.path() +
-                  " holds no statistics, only checksums: dump with summary_mode statistics or md5, or task tensor");
+  return BadInput(Msg(
+      "{} holds no statistics, only checksums: dump with summary_mode statistics or md5, or task tensor", dump.path()));
 }
 
 /// Numbers of the ranks: those of the directories; without one the position.
@@ -70,7 +72,7 @@ StatusOr<OpenRank> Open(const RankDir& dir, bool parallel) {
 
 /// What is said of a step beside its findings.
 struct StepNotes {
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<RecordingGap> gaps;
   uint64_t left_out = 0;
   std::string first_left_out;
@@ -96,14 +98,14 @@ StatusOr<Step> OpenStep(const StepDir& dir, StepNotes* notes) {
     const Status& status = opened[i]->status();
     if (!status.ok()) {
       if (status.code() != Code::kBadInput || n == 1) return status;
-      notes->warnings.push_back(dir.ranks[i].name + " is left out: " + status.message());
-      if (notes->left_out++ == 0) notes->first_left_out = notes->warnings.back();
+      notes->warnings.push_back(Msg("{} is left out: {}", dir.ranks[i].name, status.text()));
+      if (notes->left_out++ == 0) notes->first_left_out = notes->warnings.back().English();
       continue;
     }
     OpenRank& rank = **opened[i];
     NoteGap(DumpSide::kOnly, *rank.dump, &notes->gaps);
     if (!rank.dump->truncated().empty()) notes->warnings.push_back(rank.dump->truncated());
-    if (rank.dump->ops().empty()) notes->warnings.push_back(rank.dump->path() + " holds no ops");
+    if (rank.dump->ops().empty()) notes->warnings.push_back(Msg("{} holds no ops", rank.dump->path()));
     dumps.push_back({numbers[i], rank.dump.get()});
     step.files.emplace_back(numbers[i], rank.dump.get());
     step.ranks.push_back({rank.dump.get(), std::move(rank.scan)});
@@ -212,7 +214,8 @@ StatusOr<std::vector<StepDir>> StepsOf(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(DumpPath resolved, ResolveDumpPath(path));
   if (resolved.kind != PathKind::kFile) return std::move(resolved.steps);
   if (BaseName(path) == "debug.json") {
-    return BadInput(path + " is a debug.json, which has no ops: give the dump.json, rank, step or dump directory");
+    return BadInput(
+        Msg("{} is a debug.json, which has no ops: give the dump.json, rank, step or dump directory", path));
   }
   StepDir step;
   RankDir rank;

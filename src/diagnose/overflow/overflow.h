@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "diagnose/overflow/overflow_finding.h"
 #include "dump/gaps.h"
 
@@ -18,7 +19,7 @@ struct OverflowReport {
   std::vector<OverflowFinding::Near> near;  // when nothing was found: the nearest to overflow
   enum class Phase : uint8_t { kBefore, kDuring, kAfter } phase = Phase::kBefore;  // of communication
   std::string nodes;  // the text of the result file; "" when nothing was found
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<RecordingGap> gaps;  // of all recordings below the path
   uint64_t left_out = 0;           // ranks that cannot be read
   std::string first_left_out;
@@ -32,7 +33,7 @@ StatusOr<OverflowReport> FindOverflow(const std::string& path);
 Status WriteOverflowNodes(const std::string& directory, const std::string& nodes, std::string* path);
 
 /// `verdict` is the report's answer in short, `file` where the nodes were written.
-std::string OverflowText(const OverflowReport& report, const std::string& verdict, const std::string& file);
+Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file);
 /// `verdict` is JSON.
 std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const std::string& file);
 

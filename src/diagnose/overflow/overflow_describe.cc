@@ -7,6 +7,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/first_difference/first_difference.h"
 #include "ops/op_name.h"
@@ -152,7 +153,7 @@ void OverflowFiles::OpenConstruct() {
   const std::string path = JoinPath(DirName(dump_->path()), "construct.json");
   StatusOr<ConstructFile> file = ConstructFile::Open(path);
   if (!file.ok()) {
-    warnings_.push_back(file.status().message() + " (modules around the op are left out)");
+    warnings_.push_back(Msg("{} (modules around the op are left out)", file.status().text()));
     return;
   }
   construct_ = std::move(*file);
@@ -165,7 +166,7 @@ void OverflowFiles::OpenStacks() {
   stacks_open_ = true;
   StatusOr<StackFile> file = StackFile::Open(JoinPath(DirName(dump_->path()), "stack.json"));
   if (!file.ok()) {
-    warnings_.push_back(file.status().message() + " (source lines are left out)");
+    warnings_.push_back(Msg("{} (source lines are left out)", file.status().text()));
     return;
   }
   if (!file->truncated().empty()) warnings_.push_back(file->truncated());

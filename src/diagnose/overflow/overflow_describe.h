@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/message.h"
 #include "diagnose/overflow/overflow_finding.h"
 
 namespace msprobe {
@@ -23,7 +24,7 @@ class OverflowFiles {
   const std::vector<std::string>* FramesOf(std::string_view op);
   /// Name, module and line of an op.
   OverflowOp Describe(std::string_view op);
-  std::vector<std::string>* warnings() { return &warnings_; }
+  std::vector<Message>* warnings() { return &warnings_; }
 
  private:
   void OpenConstruct();
@@ -34,7 +35,7 @@ class OverflowFiles {
   std::optional<ConstructFile> construct_;
   std::unordered_map<std::string_view, std::string_view> parents_;
   std::optional<StackFile> stacks_;
-  std::vector<std::string> warnings_;
+  std::vector<Message> warnings_;
 };
 
 /// "float32 [2, 32], max 3.5, min -inf, mean nan, 3 NaN"; a plain argument as its value.

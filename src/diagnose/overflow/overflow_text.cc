@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "diagnose/overflow/overflow.h"
 #include "json/writer.h"
@@ -22,7 +23,7 @@ std::string_view KindName(Kind kind) {
 /// Without the dot in front.
 std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
 
-std::string Plural(size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+Message Plural(size_t n, const char* one, const char* many) { return KnownText(n == 1 ? one : many); }
 
 std::string RanksText(const std::vector<OverflowOp>& ops) {
   std::string out = ops.size() == 1 ? "rank " : "ranks ";
@@ -32,70 +33,85 @@ std::string RanksText(const std::vector<OverflowOp>& ops) {
 }
 
 /// One sentence: what happened at the op.
-std::string Why(const OverflowFinding& f) {
+Message Why(const OverflowFinding& f) {
   const std::string item = Bare(f.item);
   switch (f.kind) {
-    case Kind::kParameter: return fmt::format("{} is bad: {}", item, BadSinceText(f.since, Language::kEnglish));
+    case Kind::kParameter: return Msg("{} is bad: {}", item, BadSinceMessage(f.since));
     case Kind::kInput: {
-      std::string why =
-          fmt::format("{} holds NaN or infinities that no recorded op made: {}", item,
-                      f.leaf_grad ? "a parameter, or an op that is not recorded"
-                                  : "the data, memory that was never written, or an op that is not recorded");
-      if (!f.before.empty()) why += fmt::format(" (the last one before it of that shape is {})", f.before);
-      return why;
+      const Message source = f.leaf_grad
+                                 ? Msg("a parameter, or an op that is not recorded")
+                                 : Msg("the data, memory that was never written, or an op that is not recorded");
+      const Message why = Msg("{} holds NaN or infinities that no recorded op made: {}", item, source);
+      return f.before.empty() ? why : Msg("{} (the last one before it of that shape is {})", why, f.before);
     }
     case Kind::kUninitialised:
-      return f.reader.empty() ? "it reads memory that was never written"
-                              : fmt::format("it reads memory of {} that was never written", f.reader);
-    case Kind::kMissingRank: return "received from a rank whose dump is not here: add it";
+      return f.reader.empty() ? Msg("it reads memory that was never written")
+                              : Msg("it reads memory of {} that was never written", f.reader);
+    case Kind::kMissingRank: return Msg("received from a rank whose dump is not here: add it");
     case Kind::kCommunication:
       return Contains(f.ops[0].name, "reduce")
-                 ? "what every rank puts in is clean, the result is not: the reduction itself overflows"
-                 : "what the sender gives is clean, what arrives is not";
+                 ? Msg("what every rank puts in is clean, the result is not: the reduction itself overflows")
+                 : Msg("what the sender gives is clean, what arrives is not");
     default: break;
   }
-  if (!f.mask.empty()) return fmt::format("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
-  if (f.constant) return "an argument of it is NaN or infinite";
-  return "its inputs are clean, its output is not";
+  if (!f.mask.empty()) return Msg("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
+  if (f.constant) return Msg("an argument of it is NaN or infinite");
+  return Msg("its inputs are clean, its output is not");
 }
 
-void Line(std::string* out, std::string_view label, const std::string& text) {
-  *out += fmt::format("  {:<10} {}\n", label, OneLine(text));
+void Line(Message* out, std::string_view label, const Message& text) {
+  const Message line = OneLined(text);
+  const auto with = [&](std::string_view known) { return label == known; };
+  // The labels of the program are words, those of the dump are names.
+  *out += with("why")        ? Msg("  why        {}\n", line)
+          : with("inside")   ? Msg("  inside     {}\n", line)
+          : with("at")       ? Msg("  at         {}\n", line)
+          : with("then")     ? Msg("  then       {}\n", line)
+          : with("absorbed") ? Msg("  absorbed   {}\n", line)
+          : with("reached")  ? Msg("  reached    {}\n", line)
+          : with("warning")  ? Msg("  warning    {}\n", line)
+                             : Msg("  {:<10} {}\n", label, line);
 }
 
 std::string PlaceText(const OverflowOp& op) { return op.frame + (op.function.empty() ? "" : " in " + op.function); }
 
-void Consequences(std::string* out, const OverflowFinding& f) {
-  std::string then = fmt::format("{} carried it on, {} absorbed it", Plural(f.carriers, "op"), f.absorbers);
-  if (f.absorbed) then += ", nothing of it was left";
-  Line(out, "then", then);
-  if (!f.absorbed_at.empty()) Line(out, "absorbed", fmt::format("first by {}", f.absorbed_at[0].name));
+void Consequences(Message* out, const OverflowFinding& f) {
+  const bool one = f.carriers == 1;
+  const Message carried = one ? Msg("{} op carried it on, {} absorbed it", f.carriers, f.absorbers)
+                              : Msg("{} ops carried it on, {} absorbed it", f.carriers, f.absorbers);
+  const Message gone =
+      one ? Msg("{} op carried it on, {} absorbed it, nothing of it was left", f.carriers, f.absorbers)
+          : Msg("{} ops carried it on, {} absorbed it, nothing of it was left", f.carriers, f.absorbers);
+  Line(out, "then", f.absorbed ? gone : carried);
+  if (!f.absorbed_at.empty()) Line(out, "absorbed", Msg("first by {}", f.absorbed_at[0].name));
   for (size_t i = 0; i < f.reached.size() && i < kShownRanks; ++i) {
-    Line(out, i ? "" : "reached", fmt::format("rank {} through {}", f.reached[i].rank, f.reached[i].name));
+    Line(out, i ? "" : "reached", Msg("rank {} through {}", f.reached[i].rank, f.reached[i].name));
   }
-  if (f.reached.size() > kShownRanks)
-    Line(out, "", fmt::format("and {} more", Plural(f.reached.size() - kShownRanks, "rank")));
+  if (f.reached.size() <= kShownRanks) return;
+  const size_t more = f.reached.size() - kShownRanks;
+  Line(out, "", more == 1 ? Msg("and {} more rank", more) : Msg("and {} more ranks", more));
 }
 
-void Near(std::string* out, const std::vector<OverflowFinding::Near>& near) {
+void Near(Message* out, const std::vector<OverflowFinding::Near>& near) {
   for (size_t i = 0; i < near.size() && i < kShownRanks; ++i) {
     Line(out, i ? "" : "warning",
-         fmt::format("{}{} on rank {} is within a factor {:.3g} of overflow", near[i].op.name, near[i].item,
-                     near[i].op.rank, near[i].margin));
+         Msg("{} on rank {} is within a factor {:.3g} of overflow", near[i].op.name + near[i].item, near[i].op.rank,
+             near[i].margin));
   }
 }
 
-void FindingText(std::string* out, const OverflowFinding& f) {
+void FindingText(Message* out, const OverflowFinding& f) {
   const OverflowOp& op = f.ops[0];
-  *out += fmt::format("{}: {} on {}\n", f.absorbed ? "Absorbed" : "Details", OneLine(op.name), RanksText(f.ops));
+  const std::string name = OneLine(op.name), ranks = RanksText(f.ops);
+  *out += f.absorbed ? Msg("Absorbed: {} on {}\n", name, ranks) : Msg("Details: {} on {}\n", name, ranks);
   Line(out, "why", Why(f));
-  if (!op.module.empty()) Line(out, "inside", op.module);
-  if (!op.frame.empty()) Line(out, "at", PlaceText(op));
-  if (f.kind == Kind::kParameter) Line(out, f.item.substr(f.item.find_last_of('.') + 1), f.item_text);
+  if (!op.module.empty()) Line(out, "inside", Message(op.module));
+  if (!op.frame.empty()) Line(out, "at", Message(PlaceText(op)));
+  if (f.kind == Kind::kParameter) Line(out, f.item.substr(f.item.find_last_of('.') + 1), Message(f.item_text));
   for (const auto& [item, text] : f.inputs) {
-    if (f.kind != Kind::kParameter || item != f.item) Line(out, Bare(item), text);
+    if (f.kind != Kind::kParameter || item != f.item) Line(out, Bare(item), Message(text));
   }
-  for (const auto& [item, text] : f.outputs) Line(out, Bare(item), text);
+  for (const auto& [item, text] : f.outputs) Line(out, Bare(item), Message(text));
   Near(out, f.near);
   Consequences(out, f);
 }
@@ -168,33 +184,46 @@ void FindingJson(JsonWriter* json, const OverflowFinding& f) {
 
 }  // namespace
 
-std::string OverflowText(const OverflowReport& report, const std::string& verdict, const std::string& file) {
+Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file) {
+  const Message verdict(told);
   // What was not seen stands first, before the lines that scripts around the older tool look for.
-  std::string out = report.gaps.empty() ? "" : verdict;
-  out += "Start searching anomaly node before communication.\n";
+  Message out = report.gaps.empty() ? Message() : verdict;
+  out += Msg("Start searching anomaly node before communication.\n");
   const bool nothing = report.first.empty();
   if (nothing || report.phase != OverflowReport::Phase::kBefore)
-    out += "Start searching anomaly node during communication.\n";
+    out += Msg("Start searching anomaly node during communication.\n");
   if (nothing || report.phase == OverflowReport::Phase::kAfter)
-    out += "Start searching anomaly node after communication.\n";
+    out += Msg("Start searching anomaly node after communication.\n");
   if (nothing) {
     Near(&out, report.near);
     if (report.gaps.empty() && report.left_out > 0) out += verdict;
-    out += fmt::format("{}, {} looked at: no op gives NaN or an infinity", Plural(report.steps, "step"),
-                       Plural(report.ranks, "rank"));
-    if (report.masks) out += fmt::format("; {} of -inf are masks", Plural(report.masks, "source"));
-    return out + "\nCannot find any anomaly node, no need to generate analyze file.\n";
+    const Message looked =
+        Msg("{} {}, {} {} looked at: no op gives NaN or an infinity", report.steps,
+            Plural(report.steps, "step", "steps"), report.ranks, Plural(report.ranks, "rank", "ranks"));
+    out += report.masks == 0 ? Msg("{}\n", looked)
+                             : Msg("{}; {}\n", looked,
+                                   report.masks == 1 ? Msg("{} source of -inf are masks", report.masks)
+                                                     : Msg("{} sources of -inf are masks", report.masks));
+    out += Msg("Cannot find any anomaly node, no need to generate analyze file.\n");
+    return out;
   }
   if (!report.step.empty()) {
-    out += fmt::format("{}, {}", report.step, Plural(report.ranks, "rank"));
-    if (report.steps > 1 && !report.first[0].absorbed)
-      out += fmt::format("; the {} before are clean", Plural(report.steps - 1, "step"));
-    out += "\n";
+    const Message place =
+        report.ranks == 1 ? Message(report.step + ", 1 rank") : Msg("{}, {} ranks", report.step, report.ranks);
+    const size_t before = report.steps - 1;
+    if (report.steps > 1 && !report.first[0].absorbed) {
+      out +=
+          Msg("{}; {}\n", place,
+              before == 1 ? Msg("the {} step before are clean", before) : Msg("the {} steps before are clean", before));
+    } else {
+      out += Msg("{}\n", place);
+    }
   }
   if (report.gaps.empty()) out += verdict;
   for (const OverflowFinding& f : report.first) FindingText(&out, f);
   for (const OverflowFinding& f : report.absorbed) FindingText(&out, f);
-  return out + "The analyze result is saved in: " + OneLine(file) + "\n";
+  out += Msg("The analyze result is saved in: {}\n", OneLine(file));
+  return out;
 }
 
 std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const std::string& file) {

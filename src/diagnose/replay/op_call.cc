@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/stat_value.h"
 #include "json/members.h"
@@ -164,8 +165,9 @@ class ModuleCall {
       if (type == "Flatten") call_->args.push_back(Plain(Kind::kNumber, "1"));
       return OkStatus();
     }
-    return BadInput("a module of class " + Shown(type) +
-                    " cannot be built from a dump: dump at level mix or L1, where its functions are ops");
+    return BadInput(
+        Msg("a module of class {} cannot be built from a dump: dump at level mix or L1, where its functions are ops",
+            Shown(type)));
   }
 
  private:
@@ -180,7 +182,7 @@ class ModuleCall {
 
   Status Norm(bool rms) {
     const CallValue weight = Parameter("weight");
-    if (weight.kind == Kind::kNone) return BadInput("its weight is not in the dump: dump at level mix or L1");
+    if (weight.kind == Kind::kNone) return BadInput(Msg("its weight is not in the dump: dump at level mix or L1"));
     CallValue shape = Plain(Kind::kList);
     for (const JsonValue& v : call_->tensors.back().second->Find("shape")->Items())
       shape.items.push_back(v.IsInt() ? Number(v) : CallValue());
@@ -189,7 +191,7 @@ class ModuleCall {
     call_->args.push_back(weight);
     if (!rms) call_->args.push_back(Parameter("bias"));
     call_->args.push_back(Plain(Kind::kNumber, rms ? "1e-06" : "1e-05"));
-    call_->notes.push_back(rms ? "eps is taken to be 1e-6" : "eps is taken to be 1e-5");
+    call_->notes.push_back(rms ? Msg("eps is taken to be 1e-6") : Msg("eps is taken to be 1e-5"));
     return OkStatus();
   }
 
@@ -226,15 +228,16 @@ void CollectTensors(const JsonValue& value, const std::string& key, CallTensors*
 }
 
 StatusOr<OpCall> CallOf(std::string_view name, const JsonValue& op) {
-  if (IsCommunication(name)) return BadInput("a communication needs its ranks");
+  if (IsCommunication(name)) return BadInput(Msg("a communication needs its ranks"));
   OpCall call;
   ArgumentReader reader(&call.tensors);
   ReadArguments(op, &reader, &call);
-  if (!reader.failed().empty()) return BadInput("an argument of type " + Shown(reader.failed()) + " cannot be rebuilt");
+  if (!reader.failed().empty())
+    return BadInput(Msg("an argument of type {} cannot be rebuilt", Shown(reader.failed())));
   const std::string_view base = ParseOpName(name).base;
   const std::string_view kind = base.substr(0, base.find('.'));
   const std::string_view api = base.substr(std::min(base.size(), base.rfind('.') + 1));
-  if (!IsIdentifier(api)) return BadInput("its name is not a name of a function");
+  if (!IsIdentifier(api)) return BadInput(Msg("its name is not a name of a function"));
   call.function = api;
   call.in_place = ChangesArguments(api);
   if (kind == "Module") {
@@ -251,7 +254,7 @@ StatusOr<OpCall> CallOf(std::string_view name, const JsonValue& op) {
     const bool index = (api == "__getitem__" || api == "__setitem__") && call.args.size() > 1;
     if (index && call.args[1].kind == Kind::kList) call.args[1].kind = Kind::kTuple;
   } else {
-    return BadInput("plain torch has no functions of kind " + Shown(kind));
+    return BadInput(Msg("plain torch has no functions of kind {}", Shown(kind)));
   }
   return call;
 }
@@ -268,7 +271,7 @@ Status LoadOpSide(const DumpFile& dump, size_t op, OpSide* out) {
   const std::string forward = ForwardName(parsed);
   const auto index = dump.FindOp(forward);
   if (parsed.direction != OpDirection::kBackward || !index)
-    return BadInput("the dump has no " + OneLine(forward) + ", whose arguments it needs");
+    return BadInput(Msg("the dump has no {}, whose arguments it needs", OneLine(forward)));
   MSP_RETURN_IF_ERROR(dump.ParseOp(*index, &out->forward));
   MSP_ASSIGN_OR_RETURN(out->call, CallOf(forward, out->forward));
   out->backward = true;

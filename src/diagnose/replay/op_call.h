@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "dump/reader.h"
 #include "json/value.h"
 
@@ -46,10 +47,10 @@ struct OpCall {
   std::string function;  // a plain identifier; of kTensor a method of the first argument
   std::vector<CallValue> args;
   std::vector<std::pair<std::string, CallValue>> kwargs;
-  CallTensors tensors;             // of the arguments
-  std::vector<std::string> notes;  // what the dump does not say and the call assumes
-  bool module = false;             // the forward of a module
-  bool in_place = false;           // writes to its first argument
+  CallTensors tensors;         // of the arguments
+  std::vector<Message> notes;  // what the dump does not say and the call assumes
+  bool module = false;         // the forward of a module
+  bool in_place = false;       // writes to its first argument
 };
 
 /// The forward call of `name` ("Functional.linear.0.forward", "Module.fc.Linear.forward.0") with the arguments in `op`.

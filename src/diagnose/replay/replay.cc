@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
@@ -37,13 +38,13 @@ ReplayFigures FiguresOf(const JsonValue& v) {
 }
 
 /// The [key, figures] pairs of one side, or null and why there are none.
-const JsonValue* ItemsOf(const JsonValue& answer, const char* side, std::string* why) {
+const JsonValue* ItemsOf(const JsonValue& answer, const char* side, Message* why) {
   const JsonValue* sides = answer.Find("sides");
   const JsonValue* own = sides ? sides->Find(side) : nullptr;
   const JsonValue* items = own ? own->Find("items") : nullptr;
   if (items && items->IsArray()) return items;
   const JsonValue* text = own ? own->Find("why") : nullptr;
-  if (why->empty()) *why = text && text->IsString() ? std::string(text->Text()) : "it gave no answer";
+  if (why->empty()) *why = text && text->IsString() ? Message(std::string(text->Text())) : Msg("it gave no answer");
   return nullptr;
 }
 
@@ -65,7 +66,7 @@ void ReadAnswer(const JsonValue& answer, ReplayedOp* out) {
       if (truths && truths->IsObject() && truths->Find(item.item)) item.inputs = NumberOf(*truths, item.item.c_str());
     }
   }
-  if (out->items.empty()) out->why = "the two sides have no result in common";
+  if (out->items.empty()) out->why = Msg("the two sides have no result in common");
   JudgeReplay(out);
 }
 
@@ -73,12 +74,12 @@ void ReadAnswer(const JsonValue& answer, ReplayedOp* out) {
 StatusOr<std::string> RequestOf(const DumpPair& pair, size_t op, ReplayedOp* out) {
   const uint32_t partner = pair.plan.golden_of[op];
   if (partner == kNoOp) {
-    out->why = "it has no partner in the golden run";
+    out->why = Msg("it has no partner in the golden run");
     return std::string();
   }
   out->golden_name = pair.golden->ops()[partner].name;
   if (TraitsOf(ApiOrClassOf(out->name)).Has(op_trait::kUndefined)) {
-    out->why = "it returns uninitialized memory";
+    out->why = Msg("it returns uninitialized memory");
     return std::string();
   }
   JsonWriter sides;
@@ -90,7 +91,8 @@ StatusOr<std::string> RequestOf(const DumpPair& pair, size_t op, ReplayedOp* out
     const DumpFile& dump = *place.first;
     OpSide side;
     Status status = OkStatus();
-    if (!dump.framework().empty() && dump.framework() != "pytorch") status = BadInput("it is not an op of PyTorch");
+    if (!dump.framework().empty() && dump.framework() != "pytorch")
+      status = BadInput(Msg("it is not an op of PyTorch"));
     if (status.ok()) status = LoadOpSide(dump, place.second, &side);
     std::string json;
     if (status.ok()) {
@@ -99,7 +101,7 @@ StatusOr<std::string> RequestOf(const DumpPair& pair, size_t op, ReplayedOp* out
       if (text.ok()) json = std::move(*text);
     }
     if (status.code() == Code::kBadInput) {
-      out->why = status.message();
+      out->why = status.text();
       return std::string();
     }
     MSP_RETURN_IF_ERROR(status);
@@ -133,16 +135,16 @@ Status Replayer::Begin() {
   JsonDoc doc;
   const bool read = line.ok() && ParseJson(*line, "the answer of --replay", &doc).ok();
   if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
-    return UsageError("--replay: " + OneLine(error->Text()) + ": set MSPROBE_PYTHON to a Python that has it");
+    return UsageError(Msg("--replay: {}: set MSPROBE_PYTHON to a Python that has it", OneLine(error->Text())));
   if (read && doc.Find("torch")) return OkStatus();
   return UsageError(
-      "--replay: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
+      Msg("--replay: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python"));
 }
 
-StatusOr<std::string> Replayer::Ask(const std::string& question, std::string* why) {
+StatusOr<std::string> Replayer::Ask(const std::string& question, Message* why) {
   if (!process_) {
     if (restarts_ == kMostRestarts) {
-      *why = "the process of --replay ended again and again";
+      *why = Msg("the process of --replay ended again and again");
       return std::string();
     }
     ++restarts_;
@@ -157,7 +159,7 @@ StatusOr<std::string> Replayer::Ask(const std::string& question, std::string* wh
   if (status.code() != Code::kBadInput) return status;
   process_->Kill();
   process_.reset();
-  *why = "the replay of this op did not come to its end: " + status.message();
+  *why = Msg("the replay of this op did not come to its end: {}", status.text());
   return std::string();
 }
 
@@ -186,7 +188,7 @@ StatusOr<std::vector<ReplayedOp>> ReplayOps(const ReplayPlan& plan, const Mappin
       pair.reset();
       MSP_ASSIGN_OR_RETURN(pair, OpenDumpPair(files, mapping));
     }
-    if (entries[i].op >= pair->target->ops().size()) return InternalError("--replay: an op is not where it was");
+    if (entries[i].op >= pair->target->ops().size()) return InternalError(Msg("--replay: an op is not where it was"));
     MSP_ASSIGN_OR_RETURN(ReplayedOp op, replayer->Replay(*pair, entries[i].op));
     op.label = files.label;
     op.target_dump = files.target;

@@ -24,7 +24,7 @@ class Replayer {
  private:
   Replayer() = default;
   Status Begin();
-  StatusOr<std::string> Ask(const std::string& question, std::string* why);
+  StatusOr<std::string> Ask(const std::string& question, Message* why);
   std::unique_ptr<PythonProcess> process_;  // null after it died
   int restarts_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "diagnose/replay/replay_request.h"
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "json/writer.h"
@@ -79,10 +80,10 @@ Status WriteTensors(JsonWriter* json, const TensorFolder& folder, const CallTens
     const JsonValue *name = leaf->Find("data_name"), *grad = leaf->Find("requires_grad");
     if (!name || !name->IsString()) {
       if (results) continue;
-      return BadInput("the dump holds no values of " + OneLine(key));
+      return BadInput(Msg("the dump holds no values of {}", OneLine(key)));
     }
     MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
-    if (!EndsWith(path, ".pt")) return BadInput(OneLine(path) + " is not a file of PyTorch");
+    if (!EndsWith(path, ".pt")) return BadInput(Msg("{} is not a file of PyTorch", OneLine(path)));
     // Our own reader looks first: sizes that do not fit are found before anything is allocated.
     MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf->Find("dtype")->Text())).status());
     const bool leaves = !grad || !grad->IsBool() || grad->Bool();

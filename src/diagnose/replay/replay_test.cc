@@ -51,20 +51,20 @@ TEST(ReplayResultTest, TheResultFurthestBeyondRoundingDecides) {
   EXPECT_EQ(op.verdict, ReplayVerdict::kGoldenNearer);
   EXPECT_EQ(op.items[0].item, "output.1");
   EXPECT_EQ(op.items[1].verdict, ReplayVerdict::kBothRoundOff);
-  EXPECT_EQ(ReplayText(op), "golden nearer (output.1: target 3 ulp of bfloat16, golden exact)");
+  EXPECT_EQ(ReplayText(op).English(), "golden nearer (output.1: target 3 ulp of bfloat16, golden exact)");
 }
 
 TEST(ReplayResultTest, TextsOfADumpStayOnTheirLine) {
   ReplayedOp op;
-  op.why = "torch has no function a\nb";
-  EXPECT_EQ(ReplayText(op), "cannot be replayed: torch has no function a\\nb");
+  op.why = Message("torch has no function a\nb");
+  EXPECT_EQ(ReplayText(op).English(), "cannot be replayed: torch has no function a\\nb");
   ReplayedOp other;
   other.items = {Item("output.0", Half(0), Half(kInf))};
-  other.notes = {"eps is taken to be 1e-5"};
+  other.notes = {Message("eps is taken to be 1e-5")};
   JudgeReplay(&other);
-  EXPECT_EQ(ReplayText(other),
+  EXPECT_EQ(ReplayText(other).English(),
             "target nearer (output.0: target exact, golden a different kind of value); eps is taken to be 1e-5");
-  EXPECT_EQ(ReplayCountsText({op, other, op}), "3 ops: 1 target nearer, 2 cannot be replayed");
+  EXPECT_EQ(ReplayCountsText({op, other, op}).English(), "3 ops: 1 target nearer, 2 cannot be replayed");
   JsonWriter json;
   WriteReplay(&json, other);
   EXPECT_NE(json.Take().find("\"ulp\": \"inf\""), std::string::npos);

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "diagnose/replay/repro_call.h"
@@ -114,7 +115,7 @@ class Writer {
     side.dump = &dump;
     const Status loaded = LoadOpSide(dump, op, &side);
     if (loaded.ok() || loaded.code() != Code::kBadInput) return loaded;
-    return BadInput("no script for " + Shown(dump.ops()[op].name) + ": " + loaded.message());
+    return BadInput(Msg("no script for {}: {}", Shown(dump.ops()[op].name), loaded.text()));
   }
 
   StatusOr<Repro> Write() {
@@ -160,7 +161,7 @@ class Writer {
           MSP_ASSIGN_OR_RETURN(TensorFile opened, TensorFile::Open(file, ParseDType(leaf->Find("dtype")->Text())));
           files.push_back(std::move(opened));
           const FileTensor* tensor = files.back().tensor();
-          if (!tensor) return BadInput(file + " holds more than one tensor: no script can be written from it");
+          if (!tensor) return BadInput(Msg("{} holds more than one tensor: no script can be written from it", file));
           tensors.push_back({side.name + "." + key, tensor->view()});
           dtypes_ += (dtypes_.empty() ? "" : ", ") + Repr(side.name + "." + key) + ": " + DTypeOf(*leaf);
         }
@@ -246,7 +247,7 @@ class Writer {
     if (!from_file_)
       about +=
           "\nThe dump holds statistics only: inputs are drawn at random, with the dump's shapes, types and statistics.";
-    for (const std::string& note : sides_.front().call.notes) about += "; not in the dump: " + Comment(note);
+    for (const Message& note : sides_.front().call.notes) about += "; not in the dump: " + Comment(note);
     std::string head(kHead);
     Replace(&head, "@TITLE@", "Replays " + Comment(d.name) + ", where the two runs first differ.");
     Replace(&head, "@ABOUT@", about);
@@ -281,7 +282,8 @@ StatusOr<Repro> WriteRepro(const Origin& origin, const Mapping& mapping, const s
   const bool missing = d.kind == FirstDifference::Kind::kMissingOp;
   std::optional<size_t> golden = missing ? pair.golden->FindOp(d.name) : std::nullopt;
   if (!missing) {
-    if (d.op >= pair.target->ops().size()) return InternalError("the first difference names an op that is not there");
+    if (d.op >= pair.target->ops().size())
+      return InternalError(Msg("the first difference names an op that is not there"));
     MSP_RETURN_IF_ERROR(writer.AddSide("target", *pair.target, d.op));
     if (const uint32_t g = pair.plan.golden_of[d.op]; g != kNoOp) golden = g;
   }

@@ -61,7 +61,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
   if (made) out.inputs = d.inputs;
   out.other_op = d.after;
-  if (o.replay) out.replay = ReplayText(*o.replay);
+  if (o.replay) out.replay = ReplayText(*o.replay).English();
   out.anatomy = o.anatomy;
   return out;
 }

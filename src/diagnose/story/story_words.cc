@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/six_digits.h"
 #include "base/text.h"
+#include "compare/first_difference/six_digits.h"
 #include "compare/values/item_view.h"
 #include "diagnose/story/phrases.h"
 #include "diagnose/story/story.h"

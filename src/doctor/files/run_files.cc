@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "config/read_configuration.h"
 #include "dump/reader.h"
@@ -76,14 +77,14 @@ class RunFileFinder {
   void SetGiven(const std::string& path) { given_ = path; }
 
  private:
-  void Note(const std::string& text) {
+  void Note(const Message& text) {
     if (out_->notes.size() < 50) out_->notes.push_back(text);
   }
 
   void LookIntoDirectory(const std::string& path, int depth) {
     if (depth > kDeepest || seen_ > kMostFiles) return;
     const auto listed = ListDirectory(path);
-    if (!listed.ok()) return Note(listed.status().message());
+    if (!listed.ok()) return Note(listed.status().text());
     const std::set<std::string, std::less<>> names(listed->begin(), listed->end());
     if (names.contains("msprobe_doctor.json")) return;  // a result of ours
     if (names.contains("dump.json")) return AddDump(path);
@@ -98,7 +99,8 @@ class RunFileFinder {
       std::error_code error;
       if (std::filesystem::is_symlink(inner, error) && IsDirectory(inner)) continue;
       if (++seen_ > kMostFiles) {
-        return Note(path + " holds more files than are looked at; the rest is left out: give the files themselves");
+        return Note(
+            Msg("{} holds more files than are looked at; the rest is left out: give the files themselves", path));
       }
       Look(inner, depth + 1);
     }
@@ -125,7 +127,7 @@ class RunFileFinder {
   bool AddCheckpoint(const std::string& path) {
     const auto opened = OpenCheckpoint(path);
     if (!opened.ok()) {
-      Note(opened.status().message());
+      Note(opened.status().text());
       return false;
     }
     if (opened->tensors.empty()) return false;
@@ -166,7 +168,7 @@ class RunFileFinder {
       const bool packed = std::any_of(out_->configs.begin(), out_->configs.end(),
                                       [](const std::string& other) { return EndsWith(other, ".zip"); });
       if (packed)
-        Note(path + " is a second pack of one run and is left out: give only one of them");
+        Note(Msg("{} is a second pack of one run and is left out: give only one of them", path));
       else
         out_->configs.push_back(path);
       return;
@@ -174,7 +176,7 @@ class RunFileFinder {
     Configuration one;
     const Status status = AddFile(path, &one);
     if (!status.ok()) {
-      if (!IsLog(path)) Note(status.message());
+      if (!IsLog(path)) Note(status.text());
       return;
     }
     if (one.sources.empty() && one.environment.empty()) return;
@@ -188,7 +190,7 @@ class RunFileFinder {
     const std::string_view name = BaseName(path);
     std::error_code error;
     const auto size = std::filesystem::file_size(path, error);
-    if (error) return Note(path + " cannot be read: check its permissions");
+    if (error) return Note(Msg("{} cannot be read: check its permissions", path));
     if (name == "dump.json") return AddDump(DirName(path));
     if (EndsWithOneOf(name, {".npy", ".pt", ".npz", ".safetensors"}) && AddStepFile(path)) return;
     if (EndsWithOneOf(name, {".safetensors", ".ckpt", ".pt", ".pth", ".bin", ".npz"})) {
@@ -249,9 +251,10 @@ StatusOr<RunFiles> FindRunFiles(const std::vector<std::string>& paths) {
   std::stable_sort(out.checkpoints.begin(), out.checkpoints.end(),
                    [](const RunCheckpoint& x, const RunCheckpoint& y) { return x.step < y.step; });
   if (out.empty()) {
-    return BadInput(paths[0] +
-                    " holds nothing that is known of a training: give launch scripts, configurations, logs with "
-                    "losses, checkpoints, batches or dumps, or the directory where they are");
+    return BadInput(
+        Msg("{} holds nothing that is known of a training: give launch scripts, configurations, logs with losses, "
+            "checkpoints, batches or dumps, or the directory where they are",
+            paths[0]));
   }
   return out;
 }

@@ -40,7 +40,7 @@ struct RunFiles {
   std::map<int, StepFiles> batches, gradients;  // by step from 0
   std::vector<std::string> optimizer_records;   // of --save-optimizer and OptimizerRecord
   size_t others = 0;                            // files that are none of these
-  std::vector<std::string> notes;               // files that look like one of these and cannot be read
+  std::vector<Message> notes;                   // files that look like one of these and cannot be read
 
   bool empty() const {
     return configs.empty() && logs.empty() && checkpoints.empty() && dumps.empty() && grafts.empty() &&

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "diagnose/story/story.h"
 #include "doctor/files/run_files.h"
 
@@ -24,7 +25,7 @@ struct GraftEvidence {
   std::vector<std::string> modules;  // of B, that got inputs of A
   std::string module;                // of kModule: "layers.1.mlp"
   Story story;                       // of the comparison of these modules alone
-  std::string why;                   // of kUnknown: what is in the way, as a message of a command
+  Message why;                       // of kUnknown: what is in the way, as a message of a command
 };
 
 GraftEvidence CompareGrafts(const RunFiles& a, const RunFiles& b, const std::string& output);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "doctor/graft/graft.h"
@@ -85,7 +86,7 @@ class PartOfDump {
     std::filesystem::create_hard_link(from, to, error);
     if (!error) return OkStatus();
     std::filesystem::copy_file(from, to, error);
-    if (error) return {Code::kInternal, to + " cannot be written: " + error.message()};
+    if (error) return {Code::kInternal, Msg("{} cannot be written: {}", to, KnownText(error.message()))};
     return OkStatus();
   }
 
@@ -131,7 +132,7 @@ class GraftComparison {
       if (other == ranks_a.end()) continue;
       MSP_RETURN_IF_ERROR(AddRank(rank.empty() ? "rank" : rank, other->second, path));
     }
-    if (out_.modules.empty()) return Unknown("no module of B got an input of A");
+    if (out_.modules.empty()) return Unknown(Msg("no module of B got an input of A"));
     CompareSettings settings;
     settings.golden = JoinPath(parts_, "A");
     settings.target = JoinPath(parts_, "B");
@@ -142,7 +143,7 @@ class GraftComparison {
   }
 
  private:
-  GraftEvidence Unknown(const std::string& why) {
+  GraftEvidence Unknown(const Message& why) {
     out_.outcome = GraftEvidence::Outcome::kUnknown;
     out_.why = why;
     return out_;
@@ -179,19 +180,19 @@ class GraftComparison {
       return;
     }
     if (story.outcome != Outcome::kOrigin || story.origins.empty()) {
-      Unknown("ops of the modules cannot be held against each other");
+      Unknown(Msg("ops of the modules cannot be held against each other"));
       return;
     }
     const StoryOrigin& origin = story.origins.front();
     const auto root = root_of_.find(origin.op);
     const std::string call = root == root_of_.end() ? std::string() : root->second;
     if (origin.cause == Cause::kInput && (call.empty() || call == origin.op)) {
-      Unknown("an input of " + (call.empty() ? origin.op : PathOfCall(call)) + " could not be loaded and differs");
+      Unknown(Msg("an input of {} could not be loaded and differs", call.empty() ? origin.op : PathOfCall(call)));
       return;
     }
     out_.module = call.empty() ? origin.module : PathOfCall(call);
     if (origin.cause == Cause::kGrows) {  // kernels of two frameworks do that, too
-      Unknown("small differences add up in " + out_.module + ", and no op of it stands out");
+      Unknown(Msg("small differences add up in {}, and no op of it stands out", out_.module));
       return;
     }
     out_.outcome = GraftEvidence::Outcome::kModule;
@@ -211,12 +212,12 @@ GraftEvidence CompareGrafts(const RunFiles& a, const RunFiles& b, const std::str
   const RunDump& graft = b.grafts.back();
   const int step = graft.steps.front();
   const std::string golden = StepDirectory(a.dumps, step);
-  StatusOr<GraftEvidence> found = BadInput("A has no recorded step " + std::to_string(step + 1));
+  StatusOr<GraftEvidence> found = BadInput(Msg("A has no recorded step {}", step + 1));
   if (!golden.empty()) found = GraftComparison(golden, StepDirectory(b.grafts, step), step, output).Run();
   if (found.ok()) return *std::move(found);
   none.outcome = GraftEvidence::Outcome::kUnknown;
   none.step = step;
-  none.why = found.status().message();
+  none.why = found.status().text();
   return none;
 }
 

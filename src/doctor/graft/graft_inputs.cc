@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/tensor_folder.h"
 #include "doctor/graft/graft.h"
@@ -92,9 +93,10 @@ class GraftWriter {
   Status WriteOne(const CallInput& input, const std::string& name) {
     MSP_ASSIGN_OR_RETURN(const std::string path, folder_.Find(input.data_name));
     MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path, input.dtype));
-    if (file.tensor() == nullptr) return BadInput(path + " holds more than one tensor: it is no input of a module");
+    if (file.tensor() == nullptr)
+      return BadInput(Msg("{} holds more than one tensor: it is no input of a module", path));
     if (bytes_ > kMostBytes) {
-      return BadInput("the inputs of these modules are more than 20 GB: name one module with --graft");
+      return BadInput(Msg("the inputs of these modules are more than 20 GB: name one module with --graft"));
     }
     return WriteNpyFile(JoinPath(directory_, name + ".npy"), file.tensor()->view(), &bytes_);
   }
@@ -117,8 +119,10 @@ StatusOr<std::set<std::string>> WantedCalls(const DumpFile& a, const DumpFile& b
   for (const auto& [call, partner] : pairs) {
     if (partner == golden) return std::set<std::string>{call};
   }
-  return BadInput("--graft: neither run recorded a module " + OneLine(module) +
-                  " that the other has, too: give its path, such as layers.1.mlp, or the name of a call in dump.json");
+  return BadInput(
+      Msg("--graft: neither run recorded a module {} that the other has, too: give its path, such as layers.1.mlp, or "
+          "the name of a call in dump.json",
+          OneLine(module)));
 }
 
 Status WriteGraftConfig(const std::string& path, const std::string& inputs, const std::vector<std::string>& calls,
@@ -179,7 +183,8 @@ StatusOr<PreparedGraft> PrepareGraft(const RunFiles& a, const RunFiles& b, int s
     }
   }
   if (calls.empty()) {
-    return BadInput("no input of a module can be taken from A: record the step in both with task tensor and level mix");
+    return BadInput(
+        Msg("no input of a module can be taken from A: record the step in both with task tensor and level mix"));
   }
   out.config = JoinPath(output, "graft.json");
   out.modules.assign(calls.begin(), calls.end());

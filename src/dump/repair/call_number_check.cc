@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "dump/repair/op_check.h"
 #include "dump/repair/tally.h"
@@ -50,8 +51,7 @@ class CallNumberCheck : public OpCheck {
       names += (names.empty() ? "" : ", ") + Shown(key.substr(0, key.find('|'))) + " (" + std::to_string(count) + ")";
     }
     if (gaps.size() > Tally::kMostNames) names += ", ...";
-    out->push_back(
-        {"gap", missing, std::to_string(missing) + " call numbers are missing (filtered, or lost): " + names, true});
+    out->push_back({"gap", missing, Msg("{} call numbers are missing (filtered, or lost): {}", missing, names), true});
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "json/members.h"
 #include "json/parser.h"
 #include "tensor/kernels/crc32.h"
@@ -27,17 +28,17 @@ bool IsAsCertified(const std::string& dump, std::string_view name, std::string_v
 void CheckCertificate(const std::string& dump, std::vector<VerifyFinding>* findings) {
   const std::string path = JoinPath(dump, kCertificateName);
   if (access(path.c_str(), F_OK) != 0) return;
-  const auto damaged = [&](const std::string& why) {
-    findings->push_back({"certificate_unreadable", 1, fmt::format("{} cannot be read: {}", kCertificateName, why)});
+  const auto damaged = [&](const Message& why) {
+    findings->push_back({"certificate_unreadable", 1, Msg("{} cannot be read: {}", kCertificateName, why)});
   };
   const auto file = MappedFile::Open(path);
-  if (!file.ok()) return damaged(file.status().message());
+  if (!file.ok()) return damaged(file.status().text());
   JsonDoc doc;
-  if (const Status status = ParseJson(file->text(), path, &doc); !status.ok()) return damaged(status.message());
+  if (const Status status = ParseJson(file->text(), path, &doc); !status.ok()) return damaged(status.text());
   const JsonValue* verdict = doc.IsObject() ? doc.Find("verdict") : nullptr;
   const JsonValue* files = doc.IsObject() ? doc.Find("files") : nullptr;
   if (verdict == nullptr || !verdict->IsString() || files == nullptr || !files->IsObject()) {
-    return damaged("it has no verdict or no files");
+    return damaged(Msg("it has no verdict or no files"));
   }
   uint64_t changed = 0;
   std::string first;
@@ -46,11 +47,11 @@ void CheckCertificate(const std::string& dump, std::vector<VerifyFinding>* findi
     if (member.value.IsString() && IsAsCertified(dump, name, member.value.Text())) continue;
     if (changed++ == 0) first = name;
   }
-  findings->push_back({"certificate", 1, "certify: " + Shown(verdict->Text()), true});
+  findings->push_back({"certificate", 1, Message("certify: " + Shown(verdict->Text())), true});
   if (changed == 0) return;
   findings->push_back({"certificate_of_other_files", changed,
-                       fmt::format("{} of {} files are not those that were certified, the first is {}: certify again",
-                                   changed, files->size(), Shown(first))});
+                       Msg("{} of {} files are not those that were certified, the first is {}: certify again", changed,
+                           files->size(), Shown(first))});
 }
 
 }  // namespace msprobe

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/temp_names.h"
 #include "base/text.h"
 #include "dump/reader.h"
@@ -39,9 +40,10 @@ StatusOr<std::string> KeepOriginal(const std::string& path) {
     // No hard links here: the original is renamed, and for a moment nothing has its name.
     if (PathExists(kept)) continue;
     if (rename(path.c_str(), kept.c_str()) == 0) return std::string(BaseName(kept));
-    return InternalError(kept + " cannot be made (" + std::strerror(errno) + "): recover into another directory by -o");
+    return InternalError(
+        Msg("{} cannot be made ({}): recover into another directory by -o", kept, KnownText(std::strerror(errno))));
   }
-  return InternalError(path + ".damaged and its numbered names are taken: remove what is not needed any more");
+  return InternalError(Msg("{}.damaged and its numbered names are taken: remove what is not needed any more", path));
 }
 
 Status Finish(const MappedFile& file, SalvageKind kind, const std::string& target, FileRecovery* recovery) {
@@ -67,21 +69,21 @@ Status CopyFile(const std::string& from, const std::string& to) {
 }
 
 /// Empty, or why the step must not be touched.
-std::string WhyAlive(const RankRecovery& rank, bool force) {
+Message WhyAlive(const RankRecovery& rank, bool force) {
   if (!rank.summary) return {};
   switch (WriterOf(*rank.summary)) {
     case Writer::kGone: return {};
     case Writer::kAlive:
-      return "process " + std::to_string(rank.summary->pid) +
-             " is still recording it: wait for its end, or recover a copy by -o";
+      return Msg("process {} is still recording it: wait for its end, or recover a copy by -o", rank.summary->pid);
     case Writer::kElsewhere: break;
   }
   struct stat st {};
   const bool quiet =
       stat(JoinPath(rank.path, kSummaryName).c_str(), &st) != 0 || std::time(nullptr) - st.st_mtime > kQuietSeconds;
   if (force || quiet) return {};
-  return "it was written a moment ago on host " + rank.summary->host +
-         ": when that process has ended, recover with --force, or a copy by -o";
+  return Msg(
+      "it was written a moment ago on host {}: when that process has ended, recover with --force, or a copy by -o",
+      rank.summary->host);
 }
 
 Status RecoverFile(const std::string& source, const std::string& target, SalvageKind kind, FileRecovery* recovery) {
@@ -90,7 +92,7 @@ Status RecoverFile(const std::string& source, const std::string& target, Salvage
   if (!read.ok()) {
     if (read.code() != Code::kBadInput) return read;
     recovery->state = FileRecovery::State::kUnreadable;
-    recovery->error = read.message();
+    recovery->error = read.text();
     return OkStatus();
   }
   if (!recovery->found.whole) return Finish(*file, kind, target, recovery);
@@ -166,11 +168,12 @@ bool RankRecovery::complete() const {
 StatusOr<std::vector<RankRecovery>> RecoverDump(const RecoverSettings& settings) {
   MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(settings.path));
   if (dump.kind == PathKind::kFile) {
-    return BadInput(settings.path + " is a file: give the directory it is in, its companions are finished with it");
+    return BadInput(
+        Msg("{} is a file: give the directory it is in, its companions are finished with it", settings.path));
   }
   if (!settings.output.empty() && PathExists(settings.output)) {
     MSP_ASSIGN_OR_RETURN(const std::vector<std::string> there, ListDirectory(settings.output));
-    if (!there.empty()) return BadInput(settings.output + " is not empty: give a new directory by -o");
+    if (!there.empty()) return BadInput(Msg("{} is not empty: give a new directory by -o", settings.output));
   }
   std::vector<RankRecovery> ranks;
   for (const StepDir& step : dump.steps) {
@@ -192,44 +195,50 @@ StatusOr<std::vector<RankRecovery>> RecoverDump(const RecoverSettings& settings)
 
 namespace {
 
-std::string FileText(const RankRecovery& rank, const FileRecovery& f) {
-  std::string out = "  " + f.name + ": ";
-  if (f.state == FileRecovery::State::kUnreadable) return out + "nothing to recover, " + f.error + "\n";
-  const std::string entries = std::to_string(f.found.entries) + (f.name == "stack.json" ? " stacks" : " entries");
-  if (f.state == FileRecovery::State::kWhole) return out + "whole, " + entries + "\n";
-  out += f.found.trouble.empty() ? "" : f.found.trouble + "; ";
-  out += entries + " recovered";
-  if (f.found.broken > 0) out += ", " + std::to_string(f.found.broken) + " unreadable left out";
-  if (f.found.bytes_lost > 0) out += ", " + std::to_string(f.found.bytes_lost) + " bytes behind the last one lost";
-  if (!f.kept_as.empty()) out += "; the original is " + f.kept_as;
-  if (rank.output != rank.path) out += "; the original is untouched";
-  return out + "\n";
+Message EntriesOf(const FileRecovery& f, const Message& entries, const Message& stacks) {
+  return f.name == "stack.json" ? stacks : entries;
 }
 
-void Missing(std::string* out, uint64_t count, const char* what) {
-  if (count > 0) *out += "  missing: " + std::to_string(count) + " " + what + "\n";
+Message FileText(const RankRecovery& rank, const FileRecovery& f) {
+  const auto n = f.found.entries;
+  if (f.state == FileRecovery::State::kUnreadable) return Msg("nothing to recover, {}", f.error);
+  if (f.state == FileRecovery::State::kWhole) {
+    return EntriesOf(f, Msg("whole, {} entries", n), Msg("whole, {} stacks", n));
+  }
+  Message found = EntriesOf(f, Msg("{} entries recovered", n), Msg("{} stacks recovered", n));
+  if (f.found.broken > 0) found = Msg("{}, {}", found, Msg("{} unreadable left out", f.found.broken));
+  if (f.found.bytes_lost > 0)
+    found = Msg("{}, {}", found, Msg("{} bytes behind the last one lost", f.found.bytes_lost));
+  std::vector<Message> out = {f.found.trouble, found};
+  if (!f.kept_as.empty()) out.push_back(Msg("the original is {}", f.kept_as));
+  if (rank.output != rank.path) out.push_back(Msg("the original is untouched"));
+  return Joined(out, Msg("; "));
+}
+
+void Missing(Message* out, uint64_t count, const Message& what) {
+  if (count > 0) *out += Msg("  missing: {}\n", what);
 }
 
 }  // namespace
 
-std::string RecoveryText(const std::vector<RankRecovery>& ranks) {
-  std::string out;
+Message RecoveryText(const std::vector<RankRecovery>& ranks) {
+  Message out;
   for (const RankRecovery& rank : ranks) {
-    out += rank.path + (rank.output == rank.path ? "" : " -> " + rank.output) + "\n";
+    out += Message(rank.path + (rank.output == rank.path ? "" : " -> " + rank.output) + "\n");
     if (!rank.refused.empty()) {
-      out += "  left alone: " + rank.refused + "\n";
+      out += Msg("  left alone: {}\n", rank.refused);
       continue;
     }
-    for (const FileRecovery& f : rank.files) out += FileText(rank, f);
+    for (const FileRecovery& f : rank.files) out += Msg("  {}: {}\n", f.name, FileText(rank, f));
     if (rank.summary && rank.summary->state == "recording") {
-      out += "  the run ended in this step after " + std::to_string(rank.summary->ops) +
-             " ops were reported flushed; " + std::to_string(rank.ops) + " are there\n";
+      out += Msg("  the run ended in this step after {} ops were reported flushed; {} are there\n", rank.summary->ops,
+                 rank.ops);
     }
-    Missing(&out, rank.ops_missing, "ops that were reported flushed");
-    Missing(&out, rank.without_stack, "call stacks of recorded ops");
-    Missing(&out, rank.without_parent, "parents of recorded ops");
+    Missing(&out, rank.ops_missing, Msg("{} ops that were reported flushed", rank.ops_missing));
+    Missing(&out, rank.without_stack, Msg("{} call stacks of recorded ops", rank.without_stack));
+    Missing(&out, rank.without_parent, Msg("{} parents of recorded ops", rank.without_parent));
     if (rank.temporary_files > 0) {
-      out += "  " + std::to_string(rank.temporary_files) + " temporary files of the killed process may be removed\n";
+      out += Msg("  {} temporary files of the killed process may be removed\n", rank.temporary_files);
     }
   }
   return out;
@@ -239,7 +248,7 @@ std::string RecoveryJson(const std::vector<RankRecovery>& ranks) {
   std::string out;
   JsonWriter json(&out, kJsonIndented);
   const auto count = [&](const char* key, uint64_t value) { json.Key(key), json.UInt(value); };
-  const auto text = [&](const char* key, const std::string& value) {
+  const auto text = [&](const char* key, std::string_view value) {
     if (!value.empty()) json.Key(key), json.String(value);
   };
   json.BeginObject();

@@ -24,7 +24,7 @@ struct FileRecovery {
   State state = State::kWhole;
   Salvage found;
   std::string kept_as;  // name of the original, where it was replaced
-  std::string error;    // kUnreadable
+  Message error;        // kUnreadable
 };
 
 struct RankRecovery {
@@ -38,7 +38,7 @@ struct RankRecovery {
   uint64_t without_stack = 0;          // forward ops of the dump; 0 without the file
   uint64_t without_parent = 0;
   uint64_t temporary_files = 0;
-  std::string refused;  // why it was left alone
+  Message refused;  // why it was left alone
   bool changed() const;
   bool complete() const;  // every file is whole now
 };
@@ -48,7 +48,7 @@ struct RankRecovery {
 /// finished, and the originals stay. A second call finds nothing to do. A step whose writer is alive is refused.
 StatusOr<std::vector<RankRecovery>> RecoverDump(const RecoverSettings& settings);
 
-std::string RecoveryText(const std::vector<RankRecovery>& ranks);
+Message RecoveryText(const std::vector<RankRecovery>& ranks);
 std::string RecoveryJson(const std::vector<RankRecovery>& ranks);
 
 }  // namespace msprobe

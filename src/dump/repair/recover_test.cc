@@ -42,7 +42,7 @@ TEST(Recover, AtEveryByte) {
     EXPECT_EQ(rank.ops, size >= second ? 2u : size >= first ? 1u : 0u) << size;
     const auto dump = DumpFile::Open(path);
     ASSERT_TRUE(dump.ok()) << dump.status().message();
-    EXPECT_EQ(dump->truncated(), "");
+    EXPECT_EQ(dump->truncated().English(), "");
     JsonDoc doc;
     EXPECT_TRUE(ParseJson(ReadAll(path), path, &doc).ok()) << ReadAll(path);
     if (size >= second) {
@@ -77,7 +77,7 @@ TEST(Recover, SaysWhatIsMissing) {
   dir.Write("dump.json.tmp12.0", "");
   const auto refused = RecoverDump({dir.path(), "", false});  // written just now, by another host
   ASSERT_TRUE(refused.ok());
-  EXPECT_TRUE(Contains((*refused)[0].refused, "--force")) << RecoveryText(*refused);
+  EXPECT_TRUE(Contains((*refused)[0].refused, "--force")) << RecoveryText(*refused).English();
   const auto ranks = RecoverDump({dir.path(), "", true});
   ASSERT_TRUE(ranks.ok());
   const RankRecovery& rank = (*ranks)[0];
@@ -86,7 +86,8 @@ TEST(Recover, SaysWhatIsMissing) {
   EXPECT_EQ(rank.without_parent, 1u);
   EXPECT_EQ(rank.temporary_files, 1u);
   EXPECT_FALSE(rank.complete());
-  EXPECT_TRUE(Contains(RecoveryText(*ranks), "missing: 1 ops that were reported flushed")) << RecoveryText(*ranks);
+  EXPECT_TRUE(Contains(RecoveryText(*ranks), "missing: 1 ops that were reported flushed"))
+      << RecoveryText(*ranks).English();
   JsonDoc doc;
   ASSERT_TRUE(ParseJson(RecoveryJson(*ranks), "json", &doc).ok());
   EXPECT_EQ(StepSummary::Read(dir.path() + "/" + kSummaryName)->state, "recovered");
@@ -99,12 +100,12 @@ TEST(Recover, ALivingWriterIsLeftAlone) {
   SetWriter(&summary);
   dir.Write(kSummaryName, summary.Json());
   const RankRecovery rank = Recover(dir.path());
-  EXPECT_TRUE(Contains(rank.refused, "is still recording")) << rank.refused;
+  EXPECT_TRUE(Contains(rank.refused, "is still recording")) << rank.refused.English();
   EXPECT_EQ(ReadAll(path).size(), 100u);
   // A copy may be made at any time.
   const RankRecovery copy = Recover(dir.path(), dir.path() + "/copy");
   EXPECT_TRUE(copy.refused.empty());
-  EXPECT_EQ(DumpFile::Open(dir.path() + "/copy/dump.json")->truncated(), "");
+  EXPECT_EQ(DumpFile::Open(dir.path() + "/copy/dump.json")->truncated().English(), "");
   summary.process_start += 1;  // the number belongs to another process by now
   dir.Write(kSummaryName, summary.Json());
   EXPECT_TRUE(Recover(dir.path()).refused.empty());
@@ -137,7 +138,7 @@ TEST(Recover, AFileWithoutABeginningIsNamed) {
   const auto ranks = RecoverDump({dir.path(), "", false});
   ASSERT_TRUE(ranks.ok());
   EXPECT_FALSE((*ranks)[0].complete());
-  EXPECT_TRUE(Contains(RecoveryText(*ranks), "dump.json: nothing to recover")) << RecoveryText(*ranks);
+  EXPECT_TRUE(Contains(RecoveryText(*ranks), "dump.json: nothing to recover")) << RecoveryText(*ranks).English();
 }
 
 TEST(StepSummary, TextOfAnyKindStaysWithinAPage) {

@@ -1,6 +1,7 @@
 #include "dump/repair/salvage.h"
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/members.h"
 #include "json/parser.h"
@@ -37,14 +38,14 @@ class Salvager {
     Step last = Step::kEnd;
     MSP_RETURN_IF_ERROR(Members(json.begin, 1, &end, &last));
     if (kind_ == SalvageKind::kDump && !has_data_) {
-      return BadInput(file_.path() + " ends or breaks at byte " + std::to_string(end) +
-                      ", before its \"data\": nothing can be recovered, dump again");
+      return BadInput(Msg("{} ends or breaks at byte {}, before its \"data\": nothing can be recovered, dump again",
+                          file_.path(), end));
     }
     if (last == Step::kEnd) {
       const size_t rest = SkipSpace(text_, end);
-      if (rest < text_.size()) Trouble("has something behind its end at byte ", rest);
+      if (rest < text_.size()) Trouble(Msg("has something behind its end at byte {}", rest));
     }
-    if (text_.size() < file_.text().size()) Trouble("ends in NUL bytes from byte ", text_.size());
+    if (text_.size() < file_.text().size()) Trouble(Msg("ends in NUL bytes from byte {}", text_.size()));
     found_->bytes_lost = last == Step::kEnd ? 0 : file_.text().size() - last_good_;
     found_->whole = found_->trouble.empty() && found_->broken == 0;
     return OkStatus();
@@ -53,8 +54,8 @@ class Salvager {
  private:
   Status Emit(std::string_view text) { return write_ ? write_(text) : OkStatus(); }
 
-  void Trouble(const char* what, size_t at) {
-    if (found_->trouble.empty()) found_->trouble = what + std::to_string(at);
+  void Trouble(Message what) {
+    if (found_->trouble.empty()) found_->trouble = std::move(what);
   }
 
   bool Readable(const Member& m) {
@@ -90,8 +91,8 @@ class Salvager {
       MSP_RETURN_IF_ERROR(Take(m, depth, entries, &any));
     }
     *end = scanner.position();
-    if (*last == Step::kTruncated) Trouble("ends without its closing braces at byte ", text_.size());
-    if (*last == Step::kBad) Trouble("is damaged at byte ", *end);
+    if (*last == Step::kTruncated) Trouble(Msg("ends without its closing braces at byte {}", text_.size()));
+    if (*last == Step::kBad) Trouble(Msg("is damaged at byte {}", *end));
     if (any) MSP_RETURN_IF_ERROR(Emit(std::string("\n").append(static_cast<size_t>(depth - 1), ' ')));
     return Emit("}");
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/message.h"
 
 namespace msprobe {
 
@@ -20,7 +21,7 @@ struct Salvage {
   uint64_t entries = 0;     // complete and readable
   uint64_t broken = 0;      // complete but not JSON: left out
   uint64_t bytes_lost = 0;  // behind the last complete entry
-  std::string trouble;      // one sentence part with the byte; empty when whole
+  Message trouble;          // one sentence part with the byte; empty when whole
 };
 
 /// Reads the whole file, one entry after the other; memory is that of the largest entry. With `write` the file that can

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "dump/repair/verify_finding.h"
 #include "json/members.h"
 
@@ -19,11 +20,10 @@ class Tally {
     if (count_++ < kMostNames) names_ += (names_.empty() ? "" : ", ") + Shown(name);
   }
   uint64_t count() const { return count_; }
-  void Report(const char* kind, std::string_view what, bool note, std::vector<VerifyFinding>* out) const {
+  void Report(const char* kind, const Message& what, bool note, std::vector<VerifyFinding>* out) const {
     if (count_ == 0) return;
-    std::string text = std::to_string(count_) + " " + std::string(what) + ": " + names_;
-    if (count_ > kMostNames) text += ", ...";
-    out->push_back({kind, count_, std::move(text), note});
+    const std::string names = count_ > kMostNames ? names_ + ", ..." : names_;
+    out->push_back({kind, count_, Msg("{}: {}", what, names), note});
   }
 
  private:

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/name_hash.h"
 #include "base/temp_names.h"
 #include "base/text.h"
@@ -151,21 +152,22 @@ void TensorCheck::Report(std::vector<VerifyFinding>* out) {
     }
     closedir(dir);
   }
-  const auto report = [&](const char* kind, const Group& group, const char* what, bool note = false) {
+  const auto report = [&](const char* kind, const Group& group, const Message& what, bool note = false) {
     if (group.count == 0) return;
-    std::string text = std::to_string(group.count) + " " + what + ": " + group.names;
-    if (group.count > kMostNames) text += ", ...";
-    out->push_back({kind, group.count, std::move(text), note});
+    const std::string names = group.count > kMostNames ? group.names + ", ..." : group.names;
+    out->push_back({kind, group.count, Msg("{}: {}", what, names), note});
   };
-  report("tensor_missing", s.missing, ("tensor files are not in " + s.dir).c_str());
-  report("tensor_empty", s.empty, "tensor files are empty");
-  report("tensor_size", s.small, "tensor files are too small");
-  report("tensor_cut", s.cut, "tensor files are cut or no torch files");
-  report("tensor_differs", s.other_tensor, "tensor files do not hold the tensor that dump.json describes");
-  report("tensor_unreadable", s.unreadable, "tensor files cannot be read");
-  report("unsafe_name", s.unsafe, "names of tensor files lead elsewhere and were not followed");
-  report("temporary_file", s.temporary, "temporary tensor files of a process that was killed");
-  report("tensor_unnamed", s.other, "files of tensors are named by no op", true);
+  report("tensor_missing", s.missing, Msg("{} tensor files are not in {}", s.missing.count, s.dir));
+  report("tensor_empty", s.empty, Msg("{} tensor files are empty", s.empty.count));
+  report("tensor_size", s.small, Msg("{} tensor files are too small", s.small.count));
+  report("tensor_cut", s.cut, Msg("{} tensor files are cut or no torch files", s.cut.count));
+  report("tensor_differs", s.other_tensor,
+         Msg("{} tensor files do not hold the tensor that dump.json describes", s.other_tensor.count));
+  report("tensor_unreadable", s.unreadable, Msg("{} tensor files cannot be read", s.unreadable.count));
+  report("unsafe_name", s.unsafe, Msg("{} names of tensor files lead elsewhere and were not followed", s.unsafe.count));
+  report("temporary_file", s.temporary,
+         Msg("{} temporary tensor files of a process that was killed", s.temporary.count));
+  report("tensor_unnamed", s.other, Msg("{} files of tensors are named by no op", s.other.count), true);
 }
 
 }  // namespace msprobe

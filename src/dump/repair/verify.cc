@@ -25,6 +25,7 @@ namespace {
 
 constexpr std::unique_ptr<OpCheck> (*kOpChecks[])() = {
 #define MSPROBE_OP_CHECK(name) Make##name,
+#include "base/message.h"
 #include "dump/repair/op_checks.def"
 #undef MSPROBE_OP_CHECK
 };
@@ -51,14 +52,14 @@ class RankVerifier {
   }
 
  private:
-  void AddFinding(const char* kind, std::string text, uint64_t count = 1, bool note = false) {
+  void AddFinding(const char* kind, Message text, uint64_t count = 1, bool note = false) {
     check_->findings.push_back({kind, count, std::move(text), note});
   }
 
   /// A file of the user that cannot be read is a finding; what is wrong with this machine ends the command.
   Status Unreadable(const Status& status) {
     if (status.code() != Code::kBadInput) return status;
-    AddFinding("unreadable", status.message());
+    AddFinding("unreadable", status.text());
     return OkStatus();
   }
 
@@ -71,7 +72,8 @@ class RankVerifier {
       if (name == "stack.json") has_stacks_ = true;
       if (name == "construct.json") has_construct_ = true;
     }
-    temps.Report("temporary_file", "temporary files of a process that was killed", false, &check_->findings);
+    temps.Report("temporary_file", Msg("{} temporary files of a process that was killed", temps.count()), false,
+                 &check_->findings);
     return OkStatus();
   }
 
@@ -81,7 +83,7 @@ class RankVerifier {
     if (!IsRegularFile(path)) return;
     auto summary = StepSummary::Read(path);
     if (!summary.ok()) {
-      AddFinding("unreadable", summary.status().message());
+      AddFinding("unreadable", summary.status().text());
       return;
     }
     summary_ = *std::move(summary);
@@ -121,7 +123,7 @@ class RankVerifier {
       }
     }
     check_->ops = ops.size();
-    broken.Report("broken_op", "ops that cannot be parsed", false, &check_->findings);
+    broken.Report("broken_op", Msg("{} ops that cannot be parsed", broken.count()), false, &check_->findings);
     tensors.Report(&check_->findings);
     check_->tensor_files = tensors.good();
     check_->bytes += tensors.bytes();
@@ -137,7 +139,7 @@ class RankVerifier {
     std::vector<bool> listed(dump_->ops().size());
     uint64_t entries = 0;
     Tally extra;
-    std::string truncated;
+    Message truncated;
     const auto take = [&](std::string_view key, std::string_view, size_t) -> Status {
       ++entries;
       if (const auto op = dump_->FindOp(key)) {
@@ -152,7 +154,8 @@ class RankVerifier {
     if (!read.ok()) return Unreadable(read);
     if (!truncated.empty()) AddFinding("truncated", truncated);
     if (entries == 0 || dump_->task() == "structure") return OkStatus();  // level L1 lists none
-    extra.Report("construct_without_op", "entries of construct.json are not in dump.json (filtered, or not finished)",
+    extra.Report("construct_without_op",
+                 Msg("{} entries of construct.json are not in dump.json (filtered, or not finished)", extra.count()),
                  true, &check_->findings);
     Tally unlisted, unlisted_backward;
     for (size_t i = 0; i < listed.size(); ++i) {
@@ -160,8 +163,11 @@ class RankVerifier {
       if (listed[i] || Contains(name, ".parameters_grad")) continue;
       (Contains(name, ".backward") ? unlisted_backward : unlisted).Add(name);
     }
-    unlisted.Report("op_without_parent", "ops are not in construct.json", false, &check_->findings);
-    unlisted_backward.Report("op_without_parent", "backward ops are not in construct.json", true, &check_->findings);
+    unlisted.Report("op_without_parent", Msg("{} ops are not in construct.json", unlisted.count()), false,
+                    &check_->findings);
+    unlisted_backward.Report("op_without_parent",
+                             Msg("{} backward ops are not in construct.json", unlisted_backward.count()), true,
+                             &check_->findings);
     return OkStatus();
   }
 
@@ -179,7 +185,7 @@ class RankVerifier {
         unknown.Add(name);
       }
     };
-    std::string truncated;
+    Message truncated;
     JsonDoc doc;
     const auto take = [&](std::string_view key, std::string_view text, size_t at) -> Status {
       MSP_RETURN_IF_ERROR(ParseJson(text, file->path(), &doc, at));
@@ -199,8 +205,9 @@ class RankVerifier {
     if (dump_->task() == "structure" && !has_construct_) return OkStatus();
     const bool ended_early = check_->state != "complete" && check_->state != "unknown";
     unknown.Report("stack_of_unknown_op",
-                   ended_early ? "calls had begun when writing ended and are only in stack.json"
-                               : "names in stack.json are neither in dump.json nor in construct.json",
+                   ended_early
+                       ? Msg("{} calls had begun when writing ended and are only in stack.json", unknown.count())
+                       : Msg("{} names in stack.json are neither in dump.json nor in construct.json", unknown.count()),
                    ended_early || dump_->task() == "structure", &check_->findings);
     Tally without;
     for (size_t i = 0; i < used.size(); ++i) {
@@ -208,7 +215,8 @@ class RankVerifier {
       const bool forward = EndsWith(name, ".forward") || Contains(name, ".forward.");
       if (!used[i] && forward) without.Add(name);
     }
-    without.Report("op_without_stack", "forward ops are not in stack.json", false, &check_->findings);
+    without.Report("op_without_stack", Msg("{} forward ops are not in stack.json", without.count()), false,
+                   &check_->findings);
     return OkStatus();
   }
 
@@ -217,32 +225,33 @@ class RankVerifier {
     const StepSummary& s = *summary_;
     if (s.state == "recording") {
       const bool gone = WriterOf(s) == Writer::kGone;
-      AddFinding("unfinished", gone ? "the run ended inside this step, " + std::to_string(s.ops) +
-                                          " ops were reported flushed: run 'msprobe recover'"
-                                    : "the step is still being recorded (process " + std::to_string(s.pid) + " on " +
-                                          s.host + "), " + std::to_string(s.ops) + " ops are flushed");
+      AddFinding(
+          "unfinished",
+          gone ? Msg("the run ended inside this step, {} ops were reported flushed: run 'msprobe recover'", s.ops)
+               : Msg("the step is still being recorded (process {} on {}), {} ops are flushed", s.pid, s.host, s.ops));
     }
-    if (s.state == "recovered") AddFinding("unfinished", "the run ended inside this step; its files were recovered");
+    if (s.state == "recovered")
+      AddFinding("unfinished", Msg("the run ended inside this step; its files were recovered"));
     if (s.ops > check_->ops) {
       AddFinding("ops_missing",
-                 std::to_string(s.ops - check_->ops) + " of " + std::to_string(s.ops) +
-                     " ops that were reported written are not there",
+                 Msg("{} of {} ops that were reported written are not there", s.ops - check_->ops, s.ops),
                  s.ops - check_->ops);
     }
     if (s.state == "complete" && s.ops < check_->ops) {
-      AddFinding("ops_unexpected", "dump.json holds " + std::to_string(check_->ops) + " ops, and " +
-                                       std::to_string(s.ops) + " were written: the files are not of one run");
+      AddFinding("ops_unexpected",
+                 Msg("dump.json holds {} ops, and {} were written: the files are not of one run", check_->ops, s.ops));
     }
-    const auto lost = [&](const char* kind, uint64_t count, const char* what, const std::string& why) {
-      if (count == 0 && why.empty()) return;
-      std::string text = std::to_string(count) + " " + what + " were not written";
-      if (!why.empty()) text += " because " + why;
-      AddFinding(kind, text, std::max<uint64_t>(count, 1));
+    const auto lost = [&](const char* kind, uint64_t count, const std::string& why, const Message& without,
+                          const Message& because) {
+      if (count > 0 || !why.empty()) AddFinding(kind, why.empty() ? without : because, std::max<uint64_t>(count, 1));
     };
-    lost("ops_not_written", s.ops_not_written, "ops", s.ops_stopped);
-    lost("tensors_not_written", s.tensors_not_written, "tensors", s.tensors_stopped);
+    lost("ops_not_written", s.ops_not_written, s.ops_stopped, Msg("{} ops were not written", s.ops_not_written),
+         Msg("{} ops were not written because {}", s.ops_not_written, s.ops_stopped));
+    lost("tensors_not_written", s.tensors_not_written, s.tensors_stopped,
+         Msg("{} tensors were not written", s.tensors_not_written),
+         Msg("{} tensors were not written because {}", s.tensors_not_written, s.tensors_stopped));
     for (const auto& [kind, count] : s.skipped)
-      AddFinding("skipped", kind + " (" + std::to_string(count) + ")", count, true);
+      AddFinding("skipped", Message(fmt::format("{} ({})", kind, count)), count, true);
   }
 
   RankCheck* check_;
@@ -267,7 +276,7 @@ void CompareRanks(const DumpPath& dump, std::vector<VerifyFinding>* out) {
           std::any_of(step.ranks.begin(), step.ranks.end(), [&](const RankDir& r) { return r.name == rank; });
       if (!has) missing += (missing.empty() ? "" : ", ") + rank;
     }
-    if (!missing.empty()) out->push_back({"ranks_differ", 1, step.name + " has no " + missing, false});
+    if (!missing.empty()) out->push_back({"ranks_differ", 1, Message(step.name + " has no " + missing), false});
   }
 }
 
@@ -290,7 +299,7 @@ uint64_t DumpCheck::count() const {
 StatusOr<DumpCheck> VerifyDump(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const DumpPath dump, ResolveDumpPath(path));
   if (dump.kind == PathKind::kFile) {
-    return BadInput(path + " is a file: give the directory it is in, a dump is judged with all its files");
+    return BadInput(Msg("{} is a file: give the directory it is in, a dump is judged with all its files", path));
   }
   DumpCheck check;
   for (const StepDir& step : dump.steps) {

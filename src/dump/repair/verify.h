@@ -32,7 +32,7 @@ struct DumpCheck {
 /// Reads every op of every rank once. Memory: the index of one dump.json (some 60 bytes an op), never its text.
 StatusOr<DumpCheck> VerifyDump(const std::string& path);
 
-std::string CheckText(const DumpCheck& check);
+Message CheckText(const DumpCheck& check);
 std::string CheckJson(const DumpCheck& check);
 
 }  // namespace msprobe

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/message.h"
+
 namespace msprobe {
 
 /// One kind of trouble at one place. A note is worth knowing and may be meant so (a gap in the numbers where the run
@@ -11,7 +13,7 @@ namespace msprobe {
 struct VerifyFinding {
   std::string kind;  // "truncated", "tensor_missing", ...
   uint64_t count = 1;
-  std::string text;  // one line: what, and the first names
+  Message text;  // one line: what, and the first names
   bool note = false;
 };
 

@@ -62,7 +62,7 @@ TEST(VerifyDump, AWholeDumpHasNoFindings) {
   dir.Write(kSummaryName, summary.Json());
   const auto check = VerifyDump(dir.path());
   ASSERT_TRUE(check.ok()) << check.status().message();
-  EXPECT_EQ(check->count(), 0u) << CheckText(*check);
+  EXPECT_EQ(check->count(), 0u) << CheckText(*check).English();
   const RankCheck& rank = check->ranks[0];
   EXPECT_EQ(rank.ops, 2u);
   EXPECT_EQ(rank.items, 2u);
@@ -102,8 +102,8 @@ TEST(VerifyDump, TensorFiles) {
                                                             {"tensor_unreadable", 1},
                                                             {"unsafe_name", 1},
                                                             {"temporary_file", 1}}))
-      << CheckText(*check);
-  EXPECT_EQ(Kinds(check->ranks[0].findings, true), (Counts{{"tensor_unnamed", 1}})) << CheckText(*check);
+      << CheckText(*check).English();
+  EXPECT_EQ(Kinds(check->ranks[0].findings, true), (Counts{{"tensor_unnamed", 1}})) << CheckText(*check).English();
   EXPECT_EQ(check->ranks[0].tensor_files, 1u);
 }
 
@@ -131,8 +131,9 @@ TEST(VerifyDump, FilesThatDoNotBelongTogether) {
                            {"unfinished", 1},
                            {"ops_missing", 5},
                            {"temporary_file", 1}}))
-      << CheckText(*check);
-  EXPECT_EQ(notes, (Counts{{"gap", 3}, {"construct_without_op", 1}, {"stack_of_unknown_op", 1}})) << CheckText(*check);
+      << CheckText(*check).English();
+  EXPECT_EQ(notes, (Counts{{"gap", 3}, {"construct_without_op", 1}, {"stack_of_unknown_op", 1}}))
+      << CheckText(*check).English();
 }
 
 TEST(VerifyDump, TheStampOfACertificate) {
@@ -152,7 +153,7 @@ TEST(VerifyDump, TheStampOfACertificate) {
   auto findings = stamp("step0/rank0/dump.json", crc);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_TRUE(findings[0].note);
-  EXPECT_EQ(findings[0].text, R"(certify: "certified: same bits")");
+  EXPECT_EQ(findings[0].text.English(), R"(certify: "certified: same bits")");
   for (const auto& other : {stamp("step0/rank0/dump.json", crc + 1), stamp("step0/../step0/rank0/dump.json", crc),
                             stamp("step1/rank0/dump.json", crc)}) {
     ASSERT_EQ(other.size(), 2u);
@@ -170,13 +171,13 @@ TEST(VerifyDump, StepsThatARankLacksAndDumpsThatCannotBeRead) {
   auto check = VerifyDump(dir.path());
   ASSERT_TRUE(check.ok());
   ASSERT_EQ(check->findings.size(), 1u);
-  EXPECT_EQ(check->findings[0].text, "step1 has no rank1");
+  EXPECT_EQ(check->findings[0].text.English(), "step1 has no rank1");
   EXPECT_TRUE(check->readable());
   dir.Write("step1/rank1/dump.json", "");
   check = VerifyDump(dir.path());
   ASSERT_TRUE(check.ok());
   EXPECT_FALSE(check->readable());
-  EXPECT_TRUE(Contains(CheckText(*check), "unreadable")) << CheckText(*check);
+  EXPECT_TRUE(Contains(CheckText(*check), "unreadable")) << CheckText(*check).English();
   EXPECT_FALSE(VerifyDump(dir.path() + "/nothing").ok());
 }
 

@@ -1,6 +1,7 @@
 // What `msprobe verify-dump` prints.
 #include <algorithm>
 
+#include "base/message.h"
 #include "dump/repair/verify.h"
 #include "json/writer.h"
 
@@ -18,8 +19,12 @@ uint64_t FindingsOf(const RankCheck& rank) {
       std::count_if(rank.findings.begin(), rank.findings.end(), [](const VerifyFinding& f) { return !f.note; }));
 }
 
-void Lines(const std::vector<VerifyFinding>& findings, const std::string& where, std::string* out) {
-  for (const VerifyFinding& f : findings) *out += where + (f.note ? "note: " : "") + f.text + "\n";
+void Lines(const std::vector<VerifyFinding>& findings, const Message& where, Message* out) {
+  for (const VerifyFinding& f : findings) {
+    const Message text = f.note ? Msg("note: {}", f.text) : f.text;
+    *out += where.empty() ? text : Msg("{}: {}", where, text);
+    *out += Message("\n");
+  }
 }
 
 void Write(const std::vector<VerifyFinding>& findings, JsonWriter* json) {
@@ -38,7 +43,7 @@ void Write(const std::vector<VerifyFinding>& findings, JsonWriter* json) {
 
 }  // namespace
 
-std::string CheckText(const DumpCheck& check) {
+Message CheckText(const DumpCheck& check) {
   std::vector<std::vector<std::string>> table = {
       {"step", "rank", "state", "ops", "items", "tensors", "tensor files", "MB", "findings"}};
   for (const RankCheck& r : check.ranks) {
@@ -52,16 +57,16 @@ std::string CheckText(const DumpCheck& check) {
   for (const auto& row : table) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
-  std::string out;
+  Message out;
   for (const auto& row : table) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) line += (i ? "  " : "") + Padded(row[i], widths[i], i > 2);
     line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
+    out += Message(line + "\n");
   }
-  Lines(check.findings, "", &out);
+  Lines(check.findings, {}, &out);
   for (const RankCheck& r : check.ranks) {
-    Lines(r.findings, "step " + std::to_string(r.step) + " " + r.rank + ": ", &out);
+    Lines(r.findings, Message(fmt::format("step {} {}", r.step, r.rank)), &out);
   }
   return out;
 }

@@ -10,7 +10,7 @@ void NoteCutFiles(const GraphPair& pair, const RankGraph& target, const RankGrap
     const DumpSide side = !golden ? DumpSide::kOnly : rank == golden ? DumpSide::kGolden : DumpSide::kTarget;
     for (const RankFiles* files : FilesOf(*rank)) {
       NoteGap(side, files->dump, &summary->gaps);
-      for (const std::string& text : {files->dump.truncated(), files->stack.truncated(), files->construct.truncated})
+      for (const Message& text : {files->dump.truncated(), files->stack.truncated(), files->construct.truncated})
         if (!text.empty()) summary->damaged.push_back({pair.step, pair.rank, false, BadInput(text)});
     }
   }

@@ -7,9 +7,9 @@
 
 namespace msprobe {
 
-StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
-                                               GraphLinks* links, std::shared_ptr<const WholeDumps>* whole) {
-  std::vector<std::string> warnings;
+StatusOr<std::vector<Message>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
+                                           GraphLinks* links, std::shared_ptr<const WholeDumps>* whole) {
+  std::vector<Message> warnings;
   const Mapping& mapping = *how.mapping;
   if (how.merged && how.kin.cross) {
     MSP_ASSIGN_OR_RETURN(*whole, WriteWholeDumps(*target, *golden, how.output));
@@ -19,7 +19,7 @@ StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGra
   }
   if (how.merged) {
     if (mapping.layer) {
-      std::string text = MatchMergedLayers(mapping, target, golden);
+      Message text = MatchMergedLayers(mapping, target, golden);
       if (!text.empty()) warnings.push_back(std::move(text));
     } else {
       MatchMerged(target, golden);

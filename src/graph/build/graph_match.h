@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "graph/build/graph_links.h"
 #include "graph/tree/builder.h"
 #include "match/implementations.h"
@@ -24,7 +25,7 @@ struct WholeDumps;
 /// Pairs the nodes of both graphs; returns what to warn of. `links`: of two frameworks, which items of a pair stand
 /// against each other where it is not those at the same place. `whole`: of merged graphs of two frameworks the dumps
 /// whose ops the links name.
-StatusOr<std::vector<std::string>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
-                                               GraphLinks* links, std::shared_ptr<const WholeDumps>* whole);
+StatusOr<std::vector<Message>> MatchGraphs(const GraphMatching& how, RankGraph* target, RankGraph* golden,
+                                           GraphLinks* links, std::shared_ptr<const WholeDumps>* whole);
 
 }  // namespace msprobe

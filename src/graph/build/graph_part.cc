@@ -6,6 +6,8 @@
 
 #include <iterator>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -163,7 +165,9 @@ void Walk(Codec& c, GraphSummary& s) {
     c.Number(f.rank);
     c.Number(f.row_id);
     c.Text(f.node);
-    c.Text(f.text);
+    std::string text(f.text);
+    c.Text(text);
+    if (c.reading()) f.text = Message(std::move(text));
     c.List(f.ranks, [&](int& rank) { c.Number(rank); });
   });
 }
@@ -299,7 +303,7 @@ StatusOr<GraphPart> UnpackGraphPart(std::string_view bytes) {
   GraphPart part;
   Codec codec(bytes);
   Walk(codec, part);
-  if (codec.bad()) return BadInput("it is not part of a graph, or not a whole one: build the graph again");
+  if (codec.bad()) return BadInput(Msg("it is not part of a graph, or not a whole one: build the graph again"));
   return part;
 }
 
@@ -312,7 +316,7 @@ Status WriteGraphPart(const GraphPart& part, VisDb* db) {
 StatusOr<GraphPart> ReadGraphPart(const std::string& path, int step, int rank) {
   sqlite3* db = nullptr;
   sqlite3_stmt* read = nullptr;
-  StatusOr<GraphPart> part = BadInput("it cannot be read: build the graph again");
+  StatusOr<GraphPart> part = BadInput(Msg("it cannot be read: build the graph again"));
   const bool fine = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK &&
                     sqlite3_prepare_v2(db, "SELECT content FROM msprobe_part", -1, &read, nullptr) == SQLITE_OK &&
                     sqlite3_step(read) == SQLITE_ROW;
@@ -324,15 +328,15 @@ StatusOr<GraphPart> ReadGraphPart(const std::string& path, int step, int rank) {
   sqlite3_finalize(read);
   sqlite3_close(db);
   if (part.ok() && (part->step != step || part->rank != rank)) {
-    return BadInput(fmt::format(
-        "a task built step {} rank {} where step {} rank {} was to be built: all machines must see the same dumps",
-        part->step, part->rank, step, rank));
+    return BadInput(
+        Msg("a task built step {} rank {} where step {} rank {} was to be built: all machines must see the same dumps",
+            part->step, part->rank, step, rank));
   }
   if (part.ok()) return part;
   if (access(path.c_str(), F_OK) != 0) {
-    return BadInput(path + " is not there although a task wrote it: all machines must see the output directory");
+    return BadInput(Msg("{} is not there although a task wrote it: all machines must see the output directory", path));
   }
-  return BadInput(path + ": " + part.status().message());
+  return BadInput(Msg("{}: {}", path, part.status().text()));
 }
 
 void ShiftRows(int64_t rows, GraphPart* part) {

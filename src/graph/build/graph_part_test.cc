@@ -14,7 +14,7 @@ GraphPart Example() {
   part.summary.target_nodes = 7;
   part.summary.first_error = FirstError{1, 2, 3, "Module.a.A.forward.0"};
   part.summary.damaged.push_back({1, 2, false, BadInput("ends early")});
-  part.summary.findings.push_back({FindingKind::kNoPartner, "Bench", 1, 2, 5, "node", "text", {1}});
+  part.summary.findings.push_back({FindingKind::kNoPartner, "Bench", 1, 2, 5, "node", Message("text"), {1}});
   NodeCall call{"Distributed.send.0.forward", "send", {CommTransfer()}, {CommData()}, "1", 9, 4};
   call.transfers[0].group = {0, 2};
   part.calls[1].push_back({2, true, {call}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "diagnose/overflow/overflow.h"
 #include "graph/build/cut_files.h"
 
@@ -14,7 +15,7 @@ StatusOr<std::optional<OverflowReport>> Search(const OverflowSearch& search, con
   StatusOr<OverflowReport> report = FindOverflow(path);
   if (report.ok()) return std::optional(std::move(*report));
   if (report.status().code() != Code::kBadInput && report.status().code() != Code::kUsage) return report.status();
-  if (search.warning) search.warning("the origin of NaN and infinities is not known: " + report.status().message());
+  if (search.warning) search.warning(Msg("the origin of NaN and infinities is not known: {}", report.status().text()));
   return std::optional<OverflowReport>();
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/message.h"
 #include "diagnose/story/story_finder.h"
 #include "graph/build/graph_summary.h"
 #include "graph/tree/graph_plan.h"
@@ -18,7 +19,7 @@ FilePair FilesOf(const GraphPair& pair);
 /// shows what there is.
 struct OverflowSearch {
   std::string target, golden;  // paths of the dumps; golden is empty for one run by itself
-  std::function<void(const std::string&)> warning;
+  std::function<void(const Message&)> warning;
 };
 
 /// Fills the summary's story and first difference. `values`: the graphs were compared by values.

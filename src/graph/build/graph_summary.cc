@@ -6,46 +6,54 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 
 namespace msprobe {
 
-std::string GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
-  std::string out = s.story ? StoryText(*s.story, LocaleLanguage()) : "";
-  out += fmt::format("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);
-  out += fmt::format("nodes: {} target", s.target_nodes);
-  if (compare) out += fmt::format(", {} golden", s.golden_nodes);
-  out += fmt::format(" in {} graph{}\n", s.graphs, s.graphs == 1 ? "" : "s");
-  if (compare) {
-    out +=
-        fmt::format("old rule: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched",
-                    s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.golden_unmatched);
-    if (s.story && s.story->unseen > 0) out += fmt::format(", ops that were not seen among them: {}", s.story->unseen);
-    out += "\n";
+Message GraphSummaryText(const GraphSummary& s, bool compare, bool overflow_check) {
+  Message out(s.story ? StoryText(*s.story, LocaleLanguage()) : std::string());
+  out += Msg("graph: {} ({:.1f} MB)\n", OneLine(s.file), static_cast<double>(s.bytes) / 1e6);
+  const char* more = s.graphs == 1 ? "" : "s";
+  out += compare ? Msg("nodes: {} target, {} golden in {} graph{}\n", s.target_nodes, s.golden_nodes, s.graphs, more)
+                 : Msg("nodes: {} target in {} graph{}\n", s.target_nodes, s.graphs, more);
+  if (compare && s.story && s.story->unseen > 0) {
+    out += Msg(
+        "old rule: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched, ops that "
+        "were not seen among them: {}\n",
+        s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.golden_unmatched, s.story->unseen);
+  } else if (compare) {
+    out += Msg("old rule: {} pass, {} warning, {} error, {} unmatched, {} without data; {} golden nodes unmatched\n",
+               s.levels[0], s.levels[1], s.levels[2], s.unmatched, s.no_data, s.golden_unmatched);
   }
   if (overflow_check) {
-    out += fmt::format("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
+    out += Msg("overflow: {} critical, {} high, {} medium\n", s.overflows[3], s.overflows[2], s.overflows[1]);
   }
   for (const DamagedRank& d : s.damaged) {
-    out += fmt::format("{}: rank {} of step {}: {}\n", d.left_out ? "left out" : "incomplete", d.rank, d.step,
-                       OneLine(d.why.message()));
+    const Message why = OneLined(d.why.text());
+    out += d.left_out ? Msg("left out: rank {} of step {}: {}\n", d.rank, d.step, why)
+                      : Msg("incomplete: rank {} of step {}: {}\n", d.rank, d.step, why);
   }
-  if (s.links > 0) out += fmt::format("communication: {} calls linked across ranks\n", s.links);
+  if (s.links > 0) out += Msg("communication: {} calls linked across ranks\n", s.links);
   if (s.first_error) {
-    out += fmt::format("first error by the old rule: {} (step {}, rank {})\n", OneLine(s.first_error->node),
-                       s.first_error->step, s.first_error->rank);
+    out += Msg("first error by the old rule: {} (step {}, rank {})\n", OneLine(s.first_error->node),
+               s.first_error->step, s.first_error->rank);
   }
   if (!s.first_error_suspects.empty())
-    out += fmt::format("suspect: the part of rank {}\n", fmt::join(s.first_error_suspects, ", "));
-  if (!s.story || s.story->outcome != Story::Outcome::kOrigin) return out + FindingsText(s.findings);
+    out += Msg("suspect: the part of rank {}\n", fmt::format("{}", fmt::join(s.first_error_suspects, ", ")));
+  if (!s.story || s.story->outcome != Story::Outcome::kOrigin) {
+    out += FindingsText(s.findings);
+    return out;
+  }
   // What follows from the origin is not told beside it.
   std::vector<GraphFinding> apart;
   std::copy_if(s.findings.begin(), s.findings.end(), std::back_inserter(apart),
                [](const GraphFinding& f) { return !FollowsFromOrigin(f.kind); });
   out += FindingsText(apart);
   const size_t left = s.findings.size() - apart.size();
-  return left == 0 ? out : out + fmt::format("findings that may follow from it: {}, in table msprobe_findings\n", left);
+  if (left > 0) out += Msg("findings that may follow from it: {}, in table msprobe_findings\n", left);
+  return out;
 }
 
 namespace {
@@ -93,15 +101,15 @@ Status GraphSummaryStatus(const GraphSummary& s) {
   size_t left_out = 0;
   for (const DamagedRank& d : s.damaged) left_out += d.left_out ? 1 : 0;
   if (s.merged) {
-    return BadInput(fmt::format("{} is written, but ranks that are merged there are not whole, the first: {}", s.file,
-                                first.why.message()));
+    return BadInput(
+        Msg("{} is written, but ranks that are merged there are not whole, the first: {}", s.file, first.why.text()));
   }
   // Of a single dump the warning says it all; what explains its ops may lack a part.
   if (s.graphs + left_out < 2) return seen ? OkStatus() : NotWhole();
   return BadInput(
-      fmt::format("{} is written, but {} of {} graphs are missing and others may be incomplete, the first is rank "
-                  "{} of step {}: {}",
-                  s.file, left_out, s.graphs + left_out, first.rank, first.step, first.why.message()));
+      Msg("{} is written, but {} of {} graphs are missing and others may be incomplete, the first is rank {} of step "
+          "{}: {}",
+          s.file, left_out, s.graphs + left_out, first.rank, first.step, first.why.text()));
 }
 
 std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_check, std::string_view structures) {

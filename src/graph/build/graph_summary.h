@@ -58,7 +58,7 @@ struct GraphSummary {
   std::vector<GraphFinding> findings;
 };
 
-std::string GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
+Message GraphSummaryText(const GraphSummary& summary, bool compare, bool overflow_check);
 /// kBadInput when ranks are missing from the result, or parts of them.
 Status GraphSummaryStatus(const GraphSummary& summary);
 /// `structures` is a JSON list, or empty.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -110,7 +112,7 @@ GraphWatch::Subtree GraphWatch::Count(const NodeRows::Row& row) {
   return tree;
 }
 
-GraphFinding GraphWatch::Make(FindingKind kind, uint32_t node, std::string text) const {
+GraphFinding GraphWatch::Make(FindingKind kind, uint32_t node, Message text) const {
   GraphFinding f;
   f.kind = kind;
   f.source = side_->key.source;
@@ -150,14 +152,18 @@ void GraphWatch::Note(const NodeRows::Row& row, const Subtree& tree, uint32_t ti
   }
   if (type != NodeType::kModule || row.node == 0 || (!tree.is_error && tree.bad_calls == 0)) return;
   if (bad_modules_++ >= kMostFindings) return;
-  std::string text = fmt::format("{} is off", NodeAt(row.order).name);
-  if (tree.bad_calls > 0) {
-    text += fmt::format(": {} of the {} calls in it {}, first {}", tree.bad_calls, tree.calls,
-                        tree.bad_calls == 1 ? "is an error" : "are errors", NodeAt(tree.first_bad).name);
-  } else {
-    text += ": its own inputs, weights or outputs are an error, no call in it is";
+  const std::string_view name = NodeAt(row.order).name;
+  if (tree.bad_calls == 0) {
+    found_.push_back(Make(FindingKind::kBadModule, row.order,
+                          Msg("{} is off: its own inputs, weights or outputs are an error, no call in it is", name)));
+    return;
   }
-  found_.push_back(Make(FindingKind::kBadModule, row.order, std::move(text)));
+  const std::string_view first_bad = NodeAt(tree.first_bad).name;
+  found_.push_back(Make(FindingKind::kBadModule, row.order,
+                        tree.bad_calls == 1 ? Msg("{} is off: {} of the {} calls in it is an error, first {}", name,
+                                                  tree.bad_calls, tree.calls, first_bad)
+                                            : Msg("{} is off: {} of the {} calls in it are errors, first {}", name,
+                                                  tree.bad_calls, tree.calls, first_bad)));
 }
 
 void GraphWatch::NoteBadParameter(const BadParameter& bad, const NodeRows::Row& row) {
@@ -166,13 +172,13 @@ void GraphWatch::NoteBadParameter(const BadParameter& bad, const NodeRows::Row& 
     ++bad_gradients_;
     if (time_ >= gradient_.time) return;
     gradient_ = {time_, row.order};
-    gradient_text_ = fmt::format("the gradient {} is {}", bad.name, bad.value);
+    gradient_text_ = Msg("the gradient {} is {}", bad.name, bad.value);
     return;
   }
   if (bad_parameters_.size() >= kMostFindings || !bad_parameters_.emplace(WithoutCall(name)).second) return;
   found_.push_back(
       Make(FindingKind::kBadParameter, row.order,
-           fmt::format("{} of {} holds bad values before it is used: {}", bad.name, WithoutCall(name), bad.value)));
+           Msg("{} of {} holds bad values before it is used: {}", bad.name, WithoutCall(name), bad.value)));
 }
 
 Status GraphWatch::Add(const NodeBlock& block) {
@@ -242,23 +248,23 @@ Status GraphWatch::WriteNames() {
 
 Status GraphWatch::End(std::vector<GraphFinding>* findings) {
   if (error_.node != kNoIndex) {
-    findings->push_back(Make(
-        FindingKind::kFirstError, error_.node,
-        fmt::format("the first error in the order of execution is {}{}", NodeAt(error_.node).name, In(error_.node))));
+    findings->push_back(Make(FindingKind::kFirstError, error_.node,
+                             Message(fmt::format("the first error in the order of execution is {}{}",
+                                                 NodeAt(error_.node).name, In(error_.node)))));
   }
   const Seen& bad = critical_.node != kNoIndex ? critical_ : bad_;
   if (bad.node != kNoIndex) {
     findings->push_back(Make(FindingKind::kFirstOverflow, bad.node,
-                             fmt::format("the first {} is {}{}",
-                                         bad.node == critical_.node ? "node that makes infinite or NaN values of clean "
-                                                                      "inputs"
-                                                                    : "node with infinite, NaN or exploding values",
-                                         NodeAt(bad.node).name, In(bad.node))));
+                             bad.node == critical_.node
+                                 ? Msg("the first node that makes infinite or NaN values of clean inputs is {}",
+                                       std::string(NodeAt(bad.node).name) + In(bad.node))
+                                 : Msg("the first node with infinite, NaN or exploding values is {}",
+                                       std::string(NodeAt(bad.node).name) + In(bad.node))));
   }
   if (gradient_.node != kNoIndex) {
     findings->push_back(
         Make(FindingKind::kBadGradient, gradient_.node,
-             fmt::format("{}; it is the first of {} modules with bad gradients", gradient_text_, bad_gradients_)));
+             Msg("{}; it is the first of {} modules with bad gradients", gradient_text_, bad_gradients_)));
   }
   findings->insert(findings->end(), std::make_move_iterator(found_.begin()), std::make_move_iterator(found_.end()));
   found_.clear();

@@ -48,7 +48,7 @@ class GraphWatch {
   Status WriteExecution();
   Status WriteNames();
   void NoteBadParameter(const BadParameter& bad, const NodeRows::Row& row);
-  GraphFinding Make(FindingKind kind, uint32_t node, std::string text) const;
+  GraphFinding Make(FindingKind kind, uint32_t node, Message text) const;
   std::string In(uint32_t node) const;
   const Node& NodeAt(uint32_t place) const;
 
@@ -70,7 +70,7 @@ class GraphWatch {
   PatternIndex index_;
   Seen error_, bad_, critical_, gradient_;
   size_t bad_gradients_ = 0;
-  std::string gradient_text_;
+  Message gradient_text_;
   std::vector<GraphFinding> found_;
   size_t bad_modules_ = 0;
   std::unordered_set<std::string> bad_parameters_;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -17,7 +19,7 @@ void Add(const GraphKey& key, int64_t row_id, const MergeFinding& found, std::ve
   f.rank = key.rank;
   f.row_id = row_id;
   f.node = found.node;
-  f.text = found.node + ": " + found.text;
+  f.text = Msg("{}: {}", found.node, found.text);
   f.ranks = found.ranks;
   findings->push_back(std::move(f));
 }

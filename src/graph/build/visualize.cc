@@ -77,9 +77,9 @@ class Visualizer {
     }
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
     if (parts_.only) return RunPart();
-    for (const std::string& w : plan_.warnings) Warn(w);
+    for (const Message& w : plan_.warnings) Warn(w);
     if (options_.json_files && summary_.merged) return WriteDumps();
-    if (options_.json_files) Warn("--file_type json is for merged ranks (--rank_size): a database is written");
+    if (options_.json_files) Warn(Msg("--file_type json is for merged ranks (--rank_size): a database is written"));
     if (parts_.begin) MSP_RETURN_IF_ERROR(parts_.begin(plan_.pairs.size()));
     const std::string name = fmt::format("{}_{}.vis.db", plan_.compare ? "compare" : "build", TimestampNow());
     summary_.file = JoinPath(options_.output, name);
@@ -114,7 +114,7 @@ class Visualizer {
   }
 
  private:
-  void Warn(const std::string& text) const {
+  void Warn(const Message& text) const {
     if (options_.warning) options_.warning(text);
   }
   void Progress(int percent) const {
@@ -129,7 +129,7 @@ class Visualizer {
   StatusOr<GraphSummary> RunPart() {
     const size_t index = *parts_.only;
     if (index >= plan_.pairs.size()) {
-      return UsageError(fmt::format("--part {}: there are only {} graphs", index, plan_.pairs.size()));
+      return UsageError(Msg("--part {}: there are only {} graphs", index, plan_.pairs.size()));
     }
     summary_.file = JoinPath(options_.output, fmt::format("part_{}.vis.db", index));
     done_ = index;
@@ -167,9 +167,9 @@ class Visualizer {
   Status OpenDb(const GraphPair& pair, CompareMode mode) {
     if (db_ && plan_.compare && mode != first_mode_) {
       return BadInput(
-          fmt::format("{} is a different kind of dump ({}) than the ranks before it ({}): dump all ranks the "
-                      "same way, or give a single rank",
-                      pair.target_dir, GraphTaskName(mode), GraphTaskName(first_mode_)));
+          Msg("{} is a different kind of dump ({}) than the ranks before it ({}): dump all ranks the same way, or give "
+              "a single rank",
+              pair.target_dir, GraphTaskName(mode), GraphTaskName(first_mode_)));
     }
     if (db_) return OkStatus();
     first_mode_ = mode;
@@ -248,7 +248,7 @@ class Visualizer {
 
   void WarnOfLeftOut() const {
     for (const DamagedRank& d : summary_.damaged) {
-      if (d.left_out) Warn(fmt::format("rank {} of step {} is left out: {}", d.rank, d.step, d.why.message()));
+      if (d.left_out) Warn(Msg("rank {} of step {} is left out: {}", d.rank, d.step, d.why.text()));
     }
   }
 
@@ -266,13 +266,13 @@ class Visualizer {
     for (const RankGraph* rank : {out.target.get(), out.golden.get()}) {
       if (!rank) continue;
       for (const RankFiles* files : FilesOf(*rank)) {
-        for (const std::string& text :
+        for (const Message& text :
              {files->dump.truncated(), files->stack.truncated(), files->construct.truncated, files->warning})
           if (!text.empty()) Warn(text);
       }
       if (rank->orphans > 0) {
-        Warn(fmt::format("{}: {} nodes name a parent that was not recorded; they are shown at the top level",
-                         rank->files.dir, rank->orphans));
+        Warn(Msg("{}: {} nodes name a parent that was not recorded; they are shown at the top level", rank->files.dir,
+                 rank->orphans));
       }
     }
     if (plan_.compare) {
@@ -280,7 +280,7 @@ class Visualizer {
       MSP_ASSIGN_OR_RETURN(out.mode, ModeOf(a, b));
       if (summary_.merged && out.mode == CompareMode::kChecksum) {
         return BadInput(
-            fmt::format("{} holds checksums (md5): those of parts cannot be merged, dump with statistics", a.path()));
+            Msg("{} holds checksums (md5): those of parts cannot be merged, dump with statistics", a.path()));
       }
       // Parts of tensors are put together by their statistics, which tensor dumps have as well.
       if (summary_.merged && out.mode == CompareMode::kTensor) out.mode = CompareMode::kStatistics;
@@ -291,7 +291,7 @@ class Visualizer {
       const GraphMatching matching{&mapping_, options_.fuzzy, summary_.merged, out.kin, options_.output};
       MSP_ASSIGN_OR_RETURN(const auto warnings,
                            MatchGraphs(matching, out.target.get(), out.golden.get(), &out.links, &out.whole));
-      for (const std::string& text : warnings) Warn(text);
+      for (const Message& text : warnings) Warn(text);
       MSP_ASSIGN_OR_RETURN(out.layouts, DifferenceOfLayouts(options_, *out.target, *out.golden));
     }
     out.micro_steps = NumberMicroSteps(out.target->files.construct.megatron_micro_steps, &out.target->graph,

@@ -36,12 +36,12 @@ class VisualizeTest : public ::testing::Test {
     options.golden = golden;
     options.output = dir_.Path("out");
     options.fuzzy = fuzzy;
-    options.warning = [this](const std::string& text) { warnings_.push_back(text); };
+    options.warning = [this](const Message& text) { warnings_.push_back(text); };
     return VisualizeGraph(options);
   }
   void TearDown() override { SetInterruptRequested(false); }
   DumpDir dir_;
-  std::vector<std::string> warnings_;
+  std::vector<Message> warnings_;
 };
 
 TEST_F(VisualizeTest, WritesBothGraphsAndTheVerdicts) {
@@ -144,7 +144,7 @@ TEST_F(VisualizeTest, TruncatedDumpWorksWithAWarning) {
   const auto summary = Run(rank, "");
   ASSERT_TRUE(summary.ok()) << summary.status().message();
   ASSERT_EQ(warnings_.size(), 1u);
-  EXPECT_NE(warnings_[0].find("byte"), std::string::npos) << warnings_[0];
+  EXPECT_NE(warnings_[0].English().find("byte"), std::string::npos) << warnings_[0].English();
 }
 
 TEST_F(VisualizeTest, AllStepsAndRanksGoIntoOneFile) {

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "graph/tree/matcher.h"
 #include "match/match_dumps.h"
 #include "parallel/merge.h"
@@ -85,8 +86,8 @@ StatusOr<std::unique_ptr<WholeDumps>> WriteWholeDumps(const RankGraph& target, c
   return out;
 }
 
-StatusOr<std::vector<std::string>> MatchWhole(const Mapping& mapping, const WholeDumps& whole, RankGraph* target,
-                                              RankGraph* golden, GraphLinks* links) {
+StatusOr<std::vector<Message>> MatchWhole(const Mapping& mapping, const WholeDumps& whole, RankGraph* target,
+                                          RankGraph* golden, GraphLinks* links) {
   MSP_ASSIGN_OR_RETURN(MatchPlan plan, MatchDumps(*whole.target, *whole.golden, mapping));
   std::vector<uint32_t> node_of(whole.golden->ops().size(), kNoIndex);
   for (uint32_t id = 0; id < whole.golden_op.size(); ++id) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "base/temp_directory.h"
 #include "dump/reader.h"
 #include "graph/build/graph_links.h"
@@ -27,7 +28,7 @@ StatusOr<std::unique_ptr<WholeDumps>> WriteWholeDumps(const RankGraph& target, c
 
 /// Pairs the nodes as tables pair the ops of the two dumps; what has no data, by name. `links` is then by op of the
 /// target's dump. Returns what to warn of.
-StatusOr<std::vector<std::string>> MatchWhole(const Mapping& mapping, const WholeDumps& whole, RankGraph* target,
-                                              RankGraph* golden, GraphLinks* links);
+StatusOr<std::vector<Message>> MatchWhole(const Mapping& mapping, const WholeDumps& whole, RankGraph* target,
+                                          RankGraph* golden, GraphLinks* links);
 
 }  // namespace msprobe

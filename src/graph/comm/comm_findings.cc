@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -43,7 +44,7 @@ class Checker {
   const NodeCall& CallAt(Place p) const { return ranks_[p.rank].calls[p.call]; }
   std::string Named(Place p) const { return fmt::format("{} of rank {}", CallAt(p).node, ranks_[p.rank].rank); }
 
-  void Add(FindingKind kind, Place at, std::string text) {
+  void Add(FindingKind kind, Place at, Message text) {
     GraphFinding f;
     f.kind = kind;
     f.rank = ranks_[at.rank].ShownAt(CallAt(at));
@@ -131,22 +132,29 @@ class Checker {
     const std::string api = CallAt(place).api;
     const auto want = Counts(right.front(), expected), have = Counts(others.front(), found);
     const size_t wanted = want.at(api), there = have.contains(api) ? have.at(api) : 0;
-    const std::string in_group = fmt::format("in the group of ranks {}", RankList(group));
+    const Message in_group = Msg("in the group of ranks {}", RankList(group));
     if (i >= found.size()) {
+      const Message why =
+          cut ? Msg("its dump is cut, the run hung or was killed there") : Msg("the others wait for it and hang");
+      const std::string who = Ranks(numbers), goes_on = fmt::format("rank {}", ranks_[right.front()].rank);
       Add(FindingKind::kMissingCall, place,
-          fmt::format("{} stop{} after {} collective calls {}, {} goes on with {}: {}", Ranks(numbers),
-                      numbers.size() == 1 ? "s" : "", i, in_group, fmt::format("rank {}", ranks_[right.front()].rank),
-                      CallAt(place).node,
-                      cut ? "its dump is cut, the run hung or was killed there" : "the others wait for it and hang"));
+          numbers.size() == 1 ? Msg("{} stops after {} collective calls {}, {} goes on with {}: {}", who, i, in_group,
+                                    goes_on, CallAt(place).node, why)
+                              : Msg("{} stop after {} collective calls {}, {} goes on with {}: {}", who, i, in_group,
+                                    goes_on, CallAt(place).node, why));
     } else if (there < wanted) {
+      const std::string who = Ranks(numbers), first = Named(place);
       Add(FindingKind::kMissingCall, place,
-          fmt::format("{} call{} {} {} times {} and not {} times: the first call without a counterpart is {}",
-                      Ranks(numbers), numbers.size() == 1 ? "s" : "", api, there, in_group, wanted, Named(place)));
+          numbers.size() == 1
+              ? Msg("{} calls {} {} times {} and not {} times: the first call without a counterpart is {}", who, api,
+                    there, in_group, wanted, first)
+              : Msg("{} call {} {} times {} and not {} times: the first call without a counterpart is {}", who, api,
+                    there, in_group, wanted, first));
     } else {
       const Place other{others.front(), found[i]};
       Add(want == have ? FindingKind::kCallOrder : FindingKind::kMissingCall, place,
-          fmt::format("collective call {} {} is {} but {}: the ranks make their calls in a different order", i,
-                      in_group, Named(place), Named(other)));
+          Msg("collective call {} {} is {} but {}: the ranks make their calls in a different order", i, in_group,
+              Named(place), Named(other)));
     }
   }
 
@@ -192,8 +200,8 @@ class Checker {
       const bool lost = ends.sends.size() > receives;
       const Place place = lost ? ends.sends[receives] : ends.receives[ends.sends.size()];
       Add(FindingKind::kNoPartner, place,
-          fmt::format("rank {} sends {} times to rank {} (tag {}), which receives {} times: {} has no partner", from,
-                      ends.sends.size(), to, tag, receives, Named(place)));
+          Msg("rank {} sends {} times to rank {} (tag {}), which receives {} times: {} has no partner", from,
+              ends.sends.size(), to, tag, receives, Named(place)));
     }
   }
 
@@ -231,32 +239,34 @@ class Checker {
       const std::vector<Member> members = MembersOf(e);
       if (members.size() < 2 || IsShifted(members[0])) continue;
       for (size_t i = 1; i < members.size(); ++i) {
-        const std::optional<std::pair<FindingKind, std::string>> fault = Fault(members[0], members[i]);
+        const std::optional<std::pair<FindingKind, Message>> fault = Fault(members[0], members[i]);
         if (!fault) continue;
         std::vector<int> ranks;
         for (const Member& m : members) ranks.push_back(ranks_[m.place.rank].rank);
-        if (told.emplace(fault->second.substr(0, fault->second.find(' ')), CallAt(members[0].place).api, ranks).second)
+        if (told.emplace(fault->second.English().substr(0, fault->second.English().find(' ')),
+                         CallAt(members[0].place).api, ranks)
+                .second)
           Add(fault->first, members[0].place,
-              fmt::format("{} and {} are one exchange, but {}", Named(members[0].place), Named(members[i].place),
-                          fault->second));
+              Msg("{} and {} are one exchange, but {}", Named(members[0].place), Named(members[i].place),
+                  fault->second));
         break;
       }
     }
   }
 
   /// Kind and words.
-  static std::optional<std::pair<FindingKind, std::string>> Fault(const Member& a, const Member& b) {
+  static std::optional<std::pair<FindingKind, Message>> Fault(const Member& a, const Member& b) {
     const CommData &x = *a.data, &y = *b.data;
-    const auto differ = [&](std::string_view what, const std::string& u, const std::string& v) {
-      return std::make_pair(FindingKind::kCallData, fmt::format("{} {} and {}", what, u, v));
-    };
-    if (!x.dtype.empty() && !y.dtype.empty() && x.dtype != y.dtype) return differ("dtypes are", x.dtype, y.dtype);
-    if (x.elements >= 0 && y.elements >= 0 && x.elements != y.elements) return differ("shapes are", x.shape, y.shape);
+    const auto differ = [&](Message what) { return std::make_pair(FindingKind::kCallData, std::move(what)); };
+    if (!x.dtype.empty() && !y.dtype.empty() && x.dtype != y.dtype)
+      return differ(Msg("dtypes are {} and {}", x.dtype, y.dtype));
+    if (x.elements >= 0 && y.elements >= 0 && x.elements != y.elements)
+      return differ(Msg("shapes are {} and {}", x.shape, y.shape));
     if (!x.reduction.empty() && !y.reduction.empty() && x.reduction != y.reduction)
-      return differ("reductions are", x.reduction, y.reduction);
+      return differ(Msg("reductions are {} and {}", x.reduction, y.reduction));
     if (a.transfer->kind == CommTransfer::Kind::kGroup && a.transfer->root != b.transfer->root) {
       return std::make_pair(FindingKind::kCallRoot,
-                            fmt::format("roots are rank {} and rank {}", a.transfer->root, b.transfer->root));
+                            Msg("roots are rank {} and rank {}", a.transfer->root, b.transfer->root));
     }
     return std::nullopt;
   }

@@ -5,24 +5,25 @@
 #include <algorithm>
 #include <map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "json/writer.h"
 
 namespace msprobe {
 
-std::string FindingsText(const std::vector<GraphFinding>& findings) {
+Message FindingsText(const std::vector<GraphFinding>& findings) {
   static constexpr size_t kShown = 5;
-  std::string out;
+  Message out;
   std::map<std::string_view, size_t> shown;
   for (const GraphFinding& f : findings) {
     if (f.kind == FindingKind::kFirstError) continue;  // has a line of its own
     if (++shown[FindingKindText(f.kind)] > kShown) continue;
-    out += fmt::format("finding: {}{} (step {}, rank {})\n", f.source == "Bench" ? "golden side: " : "",
-                       OneLine(f.text), f.step, f.rank);
+    const Message text = OneLined(f.text);
+    out += f.source == "Bench" ? Msg("finding: golden side: {} (step {}, rank {})\n", text, f.step, f.rank)
+                               : Msg("finding: {} (step {}, rank {})\n", text, f.step, f.rank);
   }
   for (const auto& [kind, count] : shown) {
-    if (count > kShown)
-      out += fmt::format("finding: {} more of kind {}, in table msprobe_findings\n", count - kShown, kind);
+    if (count > kShown) out += Msg("finding: {} more of kind {}, in table msprobe_findings\n", count - kShown, kind);
   }
   return out;
 }

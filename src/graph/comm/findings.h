@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "graph/tree/finding_kind.h"
 
 namespace msprobe {
@@ -17,13 +18,13 @@ struct GraphFinding {
   int step = 0, rank = 0;
   int64_t row_id = 0;  // of the node in tb_nodes; 0: none
   std::string node;
-  std::string text;
+  Message text;
   std::vector<int> ranks = {};  // of merged ranks: those that the finding is about
   bool communication() const { return kind >= FindingKind::kMissingCall && kind <= FindingKind::kCallRoot; }
 };
 
 /// A line for each finding, at most some of a kind; "" without findings.
-std::string FindingsText(const std::vector<GraphFinding>& findings);
+Message FindingsText(const std::vector<GraphFinding>& findings);
 /// A JSON list.
 void WriteFindings(JsonWriter* json, const std::vector<GraphFinding>& findings);
 

@@ -49,7 +49,7 @@ class LinksTest : public testing::Test {
     SortCalls(&ranks_);
     std::vector<std::string> out;
     for (const GraphFinding& f : CheckCommunication(ranks_, JoinNodeCalls(ranks_)))
-      out.push_back(std::string(FindingKindText(f.kind)) + ": " + f.text);
+      out.push_back(std::string(FindingKindText(f.kind)) + ": " + f.text.English());
     return out;
   }
   std::vector<RankNodeCalls> ranks_;

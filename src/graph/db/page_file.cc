@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/file_limit.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "graph/db/sqlite_format.h"
 
@@ -28,7 +29,7 @@ StatusOr<std::unique_ptr<PageFile>> PageFile::Open(const std::string& path, cons
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) {
     return InternalError(
-        fmt::format("{} could not be written ({}): choose another directory with -o", shown, std::strerror(errno)));
+        Msg("{} could not be written ({}): choose another directory with -o", shown, KnownText(std::strerror(errno))));
   }
   return std::unique_ptr<PageFile>(new PageFile(fd, shown, pages));
 }
@@ -142,8 +143,8 @@ void PageFile::Replace(uint32_t number, const char* page) {
 Status PageFile::Check() const {
   const int error = error_;
   if (error == 0) return OkStatus();
-  return InternalError(fmt::format("{} could not be written ({}): free some space or choose another directory with -o",
-                                   shown_, std::strerror(error)));
+  return InternalError(Msg("{} could not be written ({}): free some space or choose another directory with -o", shown_,
+                           KnownText(std::strerror(error))));
 }
 
 /// The number of pages counts for SQLite when the head says at which change it was written.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "graph/db/vis_bulk.h"
 #include "graph/db/vis_db.h"
 
@@ -83,7 +84,7 @@ SideTable& SideTable::Null() {
 Status SideTable::AddToBulk() {
   while (bound_ < columns_) Null();
   if (!keyed_) row_ = last_ + 1;
-  if (row_ <= last_) return InternalError(name_ + ": rows are not added in their order");
+  if (row_ <= last_) return InternalError(Msg("{}: rows are not added in their order", name_));
   last_ = row_;
   bulk_->AddRow(row_, &record_);
   return OkStatus();

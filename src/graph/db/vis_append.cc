@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "base/message.h"
 #include "graph/db/vis_db.h"
 
 namespace msprobe {
@@ -52,7 +53,7 @@ Status VisDb::ReadPart(const char* sql, const std::function<Status(std::string_v
     uint32_t number = 0;
     status = take(std::string_view(text ? text : "", static_cast<size_t>(sqlite3_column_bytes(read, 1))), &number);
     if (status.ok() && sqlite3_column_int64(read, 0) != static_cast<int64_t>(numbers->size())) {
-      status = BadInput(path_ + " cannot be written, a part of it is damaged: build the graph again");
+      status = BadInput(Msg("{} cannot be written, a part of it is damaged: build the graph again", path_));
     }
     numbers->push_back(number);
   }

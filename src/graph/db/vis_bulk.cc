@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "base/joined_threads.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/db/text_order.h"
@@ -114,8 +115,8 @@ void VisBulk::BeginGraph(const NodeGraph& graph, const NodeGraph* other) {
 
 Status VisBulk::Check() const {
   if (longest_ > kMostText) {
-    return BadInput(fmt::format("a node of the graph needs a text of {} bytes, more than {} can hold: check the dump",
-                                longest_, shown_));
+    return BadInput(
+        Msg("a node of the graph needs a text of {} bytes, more than {} can hold: check the dump", longest_, shown_));
   }
   return file_->Check();
 }

@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #include "base/joined_threads.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "graph/db/vis_bulk.h"
@@ -73,12 +74,12 @@ void VisDb::Close() {
 Status VisDb::Error(const char* what) {
   const int code = db_ ? sqlite3_errcode(db_) : SQLITE_CANTOPEN;
   if (code == SQLITE_INTERRUPT || InterruptRequested()) return Interrupted();
-  const std::string why = db_ ? sqlite3_errmsg(db_) : "out of memory";
+  const Message why = KnownText(db_ ? sqlite3_errmsg(db_) : "out of memory");
   if (code == SQLITE_CANTOPEN || code == SQLITE_PERM || code == SQLITE_READONLY) {
-    return BadInput(fmt::format("{} cannot be written ({}): choose another output directory with -o", path_, why));
+    return BadInput(Msg("{} cannot be written ({}): choose another output directory with -o", path_, why));
   }
-  return InternalError(fmt::format(
-      "{} could not be written while {} ({}): free some space or choose another directory with -o", path_, what, why));
+  return InternalError(Msg("{} could not be written while {} ({}): free some space or choose another directory with -o",
+                           path_, KnownText(what), why));
 }
 
 Status VisDb::OpenFile(const TempPath& file) {
@@ -107,8 +108,8 @@ Status VisDb::Prepare(const char* sql, sqlite3_stmt** statement) {
 
 Status VisDb::Step(sqlite3_stmt* statement) {
   if (unbound_ > 0) {
-    return BadInput(fmt::format("a node of the graph needs a text of {} bytes, more than {} can hold: check the dump",
-                                unbound_, path_));
+    return BadInput(
+        Msg("a node of the graph needs a text of {} bytes, more than {} can hold: check the dump", unbound_, path_));
   }
   const int rc = sqlite3_step(statement);
   if (rc != SQLITE_DONE) {
@@ -123,7 +124,7 @@ Status VisDb::Step(sqlite3_stmt* statement) {
 int64_t VisDb::rows() const { return bulk_ ? bulk_->rows() : rows_; }
 
 Status VisDb::StartBulk() {
-  if (had_bulk_ || rows_ > 0) return InternalError(path_ + ": rows of graphs were written already");
+  if (had_bulk_ || rows_ > 0) return InternalError(Msg("{}: rows of graphs were written already", path_));
   for (const std::string& sql : GraphIndexes()) MSP_RETURN_IF_ERROR(Exec(sql.c_str()));
   MSP_RETURN_IF_ERROR(Exec("COMMIT"));
   RootPages roots;

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -36,8 +37,9 @@ std::optional<std::string> DataDir(const std::string& dir, const DumpFile& dump)
 }
 
 Status NoStructure(const std::string& construct) {
-  return BadInput(construct +
-                  " holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them");
+  return BadInput(
+      Msg("{} holds no model structure: a graph needs a dump at level L0 or mix, so dump again with one of them",
+          construct));
 }
 
 }  // namespace
@@ -49,8 +51,8 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   const std::string stack_path = JoinPath(dir, "stack.json");
   const std::string construct_path = JoinPath(dir, "construct.json");
   if (!PathExists(construct_path) && PathExists(JoinPath(dir, "dump.json"))) {
-    return BadInput(dir +
-                    " has no construct.json: a graph needs a dump at level L0 or mix, so dump again with one of them");
+    return BadInput(
+        Msg("{} has no construct.json: a graph needs a dump at level L0 or mix, so dump again with one of them", dir));
   }
   if (struct stat st{}; stat(construct_path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0) {
     return NoStructure(construct_path);
@@ -71,12 +73,12 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
     return OkStatus();
   }));
   if (construct->entries.empty() && dump->ops().empty() && !dump->wholeness().whole()) {
-    return BadInput(dump->path() + " was cut before any op of it was written: there is nothing to show");
+    return BadInput(Msg("{} was cut before any op of it was written: there is nothing to show", dump->path()));
   }
   if (construct->entries.empty()) return NoStructure(construct_path);
   RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt, {}};
   if (!PathExists(stack_path)) {
-    files.warning = stack_path + " does not exist: nodes have no stack, recomputed modules stay at the top level";
+    files.warning = Msg("{} does not exist: nodes have no stack, recomputed modules stay at the top level", stack_path);
   }
   files.data_dir = DataDir(dir, files.dump);
   return files;
@@ -156,9 +158,9 @@ Status CheckDepth(const RankGraph& rank) {
     const Node& node = graph.nodes[*it];
     if (node.parent != kNoIndex) level[*it] = level[node.parent] + 1;
     if (level[*it] <= kMostLevels) continue;
-    return BadInput(JoinPath(rank.files.dir, "construct.json") + " nests modules more than " +
-                    std::to_string(kMostLevels) +
-                    " levels deep: no model does, check that the file belongs to the dump");
+    return BadInput(
+        Msg("{} nests modules more than {} levels deep: no model does, check that the file belongs to the dump",
+            JoinPath(rank.files.dir, "construct.json"), kMostLevels));
   }
   return OkStatus();
 }

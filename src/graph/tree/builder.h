@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/message.h"
 #include "dump/construct_lines.h"
 #include "dump/reader.h"
 #include "graph/tree/node_graph.h"
@@ -19,7 +20,7 @@ struct RankFiles {
   ConstructLines construct;
   /// Where the tensors of the dump are; nothing when the dump says null.
   std::optional<std::string> data_dir;
-  std::string warning;  // what the graph lacks because a file is absent
+  Message warning;  // what the graph lacks because a file is absent
 };
 
 class MergedData;

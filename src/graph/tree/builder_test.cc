@@ -203,7 +203,7 @@ TEST(Builder, DoesWithoutStacks) {
   const auto built = BuildRankGraph(rank);
   ASSERT_TRUE(built.ok()) << built.status().message();
   EXPECT_NE(built->graph.Find("Torch.a.0.forward"), kNoIndex);
-  EXPECT_NE(built->files.warning.find("stack.json"), std::string::npos);
+  EXPECT_NE(built->files.warning.English().find("stack.json"), std::string::npos);
 }
 
 TEST(Builder, RefusesDepthThatNoModelHas) {

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "dump/reader.h"
 #include "json/writer.h"
 
@@ -39,14 +40,14 @@ void WarnOfMissing(const std::vector<Dir>& dirs, const std::vector<Dir>& others,
     const auto same = [&](const Dir& other) { return number(other) == number(dir); };
     if (std::none_of(others.begin(), others.end(), same)) left += (left.empty() ? "" : ", ") + dir.name;
   }
-  if (!left.empty()) plan->warnings.push_back(fmt::format("{} has no {}: left out", path, left));
+  if (!left.empty()) plan->warnings.push_back(Msg("{} has no {}: left out", path, left));
 }
 
 // A device without a rank is recorded under the id of its process; several of them cannot be told apart.
 Status CheckProcs(const StepDir& step) {
   if (step.ranks.size() < 2 || step.ranks[0].rank) return OkStatus();
-  return BadInput(fmt::format("{} holds {} proc directories and no rank: give the path of one of them", step.path,
-                              step.ranks.size()));
+  return BadInput(
+      Msg("{} holds {} proc directories and no rank: give the path of one of them", step.path, step.ranks.size()));
 }
 
 Status AddStep(const StepDir& target, const StepDir* golden, int step, GraphPlan* plan) {
@@ -72,7 +73,7 @@ Status AddStep(const StepDir& target, const StepDir* golden, int step, GraphPlan
   }
   if (golden && ranks.empty()) {
     return BadInput(
-        fmt::format("{} and {} have no rank in common: compare dumps of the same ranks", target.path, golden->path));
+        Msg("{} and {} have no rank in common: compare dumps of the same ranks", target.path, golden->path));
   }
   if (golden) {
     WarnOfMissing(target.ranks, golden->ranks, golden->path, RankNumber, plan);
@@ -98,7 +99,7 @@ Status AddSteps(const DumpPath& target, const DumpPath* golden, GraphPlan* plan)
   }
   if (golden && plan->steps.empty()) {
     return BadInput(
-        fmt::format("{} and {} have no step in common: compare dumps of the same steps", target.path, golden->path));
+        Msg("{} and {} have no step in common: compare dumps of the same steps", target.path, golden->path));
   }
   if (golden) {
     WarnOfMissing(target.steps, golden->steps, golden->path, StepNumber, plan);
@@ -117,8 +118,8 @@ StatusOr<GraphPlan> PlanGraph(const std::string& target_path, const std::string&
   if (plan.compare) {
     MSP_ASSIGN_OR_RETURN(golden, ResolveDumpPath(golden_path));
     if (target.kind != golden.kind && !(IsRank(target.kind) && IsRank(golden.kind))) {
-      return BadInput(fmt::format("{} is {}, but {} is {}: give -tp and -gp directories of the same kind", target_path,
-                                  KindName(target.kind), golden_path, KindName(golden.kind)));
+      return BadInput(Msg("{} is {}, but {} is {}: give -tp and -gp directories of the same kind", target_path,
+                          KnownText(KindName(target.kind)), golden_path, KnownText(KindName(golden.kind))));
     }
   }
   if (IsRank(target.kind)) {

@@ -23,7 +23,7 @@ struct GraphPlan {
   bool compare = false;
   std::vector<GraphPair> pairs;  // steps in numeric order, ranks in numeric order inside
   std::vector<int> steps, ranks;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// `golden` empty: a build. kBadInput when the paths are not dumps, are of different kinds or have no rank or step in

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "config/read_configuration.h"
 #include "weights/open_checkpoint.h"
@@ -109,7 +110,8 @@ Status AddCheckpointSettings(const std::string& path, Configuration* out) {
   if (checkpoint->arguments &&
       AddArguments(*checkpoint->arguments, checkpoint->files[file].path, ConfigDialect::kMegatron, out))
     return OkStatus();
-  return BadInput(path + " holds no arguments of a training: give the script, yaml or log of the training as well");
+  return BadInput(
+      Msg("{} holds no arguments of a training: give the script, yaml or log of the training as well", path));
 }
 
 }  // namespace msprobe

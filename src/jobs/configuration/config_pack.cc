@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/python_process.h"
 #include "base/text.h"
 #include "config/read_configuration.h"
@@ -104,7 +105,7 @@ std::string SettingsJson(const Configuration& configuration) {
 
 StatusOr<PackReport> CollectPack(const std::vector<std::string>& files, const std::string& output) {
   if (!EndsWith(output, ".zip")) {
-    return UsageError("the pack " + OneLine(output) + " must end in .zip: give another name with -o");
+    return UsageError(Msg("the pack {} must end in .zip: give another name with -o", OneLine(output)));
   }
   MSP_ASSIGN_OR_RETURN(const Configuration configuration, ReadConfiguration(files));
   PackReport out;
@@ -114,13 +115,13 @@ StatusOr<PackReport> CollectPack(const std::vector<std::string>& files, const st
   if (const auto packages = PackageLines(); packages.ok()) {
     entries.push_back({"pip", *packages});
   } else {
-    out.warnings.push_back("the packages of Python are not in the pack: " + packages.status().message());
+    out.warnings.push_back(Msg("the packages of Python are not in the pack: {}", packages.status().text()));
   }
   const std::string settings = SettingsJson(configuration);
   if (!settings.empty()) {
     entries.push_back({"hyperparameters/hyperparameters_static.json", settings});
   } else if (!files.empty()) {
-    out.warnings.push_back("no settings were found in the given files: the pack has none");
+    out.warnings.push_back(Msg("no settings were found in the given files: the pack has none"));
   }
   const std::string directory(DirName(output));
   if (!directory.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(directory));

@@ -12,7 +12,7 @@ namespace msprobe {
 struct PackReport {
   std::string path;
   std::vector<std::string> parts;  // env, pip, hyperparameters
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// Packs this environment, and the settings of scripts, yaml and json files and logs. Secrets stay out of it.
@@ -22,7 +22,7 @@ struct PackComparison {
   std::string path;  // of result.xlsx
   std::string page;  // of result.html; "" if this msprobe was built without its pages
   std::vector<PackPart> parts;
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
 };
 
 /// Unpacks both into output/bench and output/cmp and writes output/result.xlsx and output/result.html, `older` with the

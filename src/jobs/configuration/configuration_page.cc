@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostRows = 10'000;  // of a part: what a browser draws and searches at once
 
-void WriteSides(JsonWriter* json, const ConfigurationSides& sides, const std::vector<std::string>& warnings,
+void WriteSides(JsonWriter* json, const ConfigurationSides& sides, const std::vector<Message>& warnings,
                 const std::vector<std::string>& files) {
   for (const size_t side : {0, 1}) {
     json->ObjectMember(side == 0 ? "target" : "golden", [&] {
@@ -78,7 +78,7 @@ StatusOr<bool> WritePage(const std::string& path, const std::function<void(JsonW
 
 StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
                                   const std::vector<const CheckFinding*>& findings, const Sheet& effective,
-                                  const std::vector<std::string>& warnings, const std::vector<std::string>& files) {
+                                  const std::vector<Message>& warnings, const std::vector<std::string>& files) {
   return WritePage(path, [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);
     json->ArrayMember("findings", findings, [&](const CheckFinding* finding) {
@@ -97,7 +97,7 @@ StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSi
 }
 
 StatusOr<bool> WritePackPage(const std::string& path, const ConfigurationSides& sides,
-                             const std::vector<PackPart>& parts, const std::vector<std::string>& warnings,
+                             const std::vector<PackPart>& parts, const std::vector<Message>& warnings,
                              const std::vector<std::string>& files) {
   return WritePage(path, [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);

@@ -20,11 +20,11 @@ struct ConfigurationSides {
 /// and nothing is written, if this msprobe was built without the page.
 StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
                                   const std::vector<const CheckFinding*>& findings, const Sheet& effective,
-                                  const std::vector<std::string>& warnings, const std::vector<std::string>& files);
+                                  const std::vector<Message>& warnings, const std::vector<std::string>& files);
 
 /// The parts of two packs.
 StatusOr<bool> WritePackPage(const std::string& path, const ConfigurationSides& sides,
-                             const std::vector<PackPart>& parts, const std::vector<std::string>& warnings,
+                             const std::vector<PackPart>& parts, const std::vector<Message>& warnings,
                              const std::vector<std::string>& files);
 
 }  // namespace msprobe

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "config/log_settings.h"
@@ -77,7 +78,7 @@ std::string EndingOf(std::string_view path) {
 Status CheckLogName(const std::string& path) {
   const std::string ending = EndingOf(path);
   if (ending == ".log" || ending == ".txt") return OkStatus();
-  return UsageError(OneLine(path) + " is not a log: give a file that ends in .log or .txt");
+  return UsageError(Msg("{} is not a log: give a file that ends in .log or .txt", OneLine(path)));
 }
 
 StatusOr<ConfigValue> ReadLogFile(const std::string& path, LogReader read) {
@@ -190,8 +191,8 @@ StatusOr<RlReport> VerifyVerlLog(const std::string& bench_yaml, const std::strin
   } else {
     const std::string ending = EndingOf(bench_yaml);
     if (ending != ".yaml" && ending != ".yml") {
-      return UsageError(OneLine(bench_yaml) +
-                        " is not a yaml file: -vv takes the yaml of the settings first, then the log");
+      return UsageError(
+          Msg("{} is not a yaml file: -vv takes the yaml of the settings first, then the log", OneLine(bench_yaml)));
     }
     MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(bench_yaml, {.aliases = true}));
     FlattenWithSlashes(FromYaml(root), "", &needs);

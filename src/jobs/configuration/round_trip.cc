@@ -3,6 +3,7 @@
 #include <charconv>
 #include <set>
 
+#include "base/message.h"
 #include "base/python_process.h"
 #include "base/text.h"
 #include "jobs/configuration/round_trip_program.h"
@@ -17,7 +18,7 @@ constexpr int kSecondsOfTokenizer = 60;
 Status AskPython(const std::string& path, const TokenRows& rows, Configuration* out, ConfigSource* source) {
   const auto python = PythonProcess::Start("config_check", RoundTripProgram(), {path});
   const auto leave_out = [&](const std::string& why) {
-    out->notes.push_back("the recorded ids were not decoded and encoded again: " + OneLine(why));
+    out->notes.push_back(Msg("the recorded ids were not decoded and encoded again: {}", OneLine(why)));
     return OkStatus();
   };
   if (!python.ok()) return leave_out(python.status().message());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "checks/pack.h"
 #include "config/read_configuration.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
 
 /// The files of a side together, packs last: they hold what ran.
-StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<std::string>* warnings) {
+StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<Message>* warnings) {
   Configuration configuration;
   Pack all, recorded;
   TokenRows rows;
@@ -44,7 +45,7 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
                                                 : AddFile(path, &configuration));
       continue;
     }
-    if (packed) return UsageError(path + " is the second pack of one run: give one zip file a side");
+    if (packed) return UsageError(Msg("{} is the second pack of one run: give one zip file a side", path));
     MSP_ASSIGN_OR_RETURN(const PackFile file, PackFile::Open(path));
     MSP_ASSIGN_OR_RETURN(all, file.Read());
     packed = true;
@@ -55,9 +56,10 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
   all.dataset.merge(recorded.dataset);
   EffectiveRun run(std::move(configuration), packed || batches ? &all : nullptr);
   if (run.dialects().empty()) {
-    return BadInput(OneLine(paths[0]) +
-                    " sets nothing that Megatron, MindFormers, transformers, DeepSpeed or verl knows: "
-                    "give the script, yaml, json or log of the training");
+    return BadInput(
+        Msg("{} sets nothing that Megatron, MindFormers, transformers, DeepSpeed or verl knows: give the script, yaml, "
+            "json or log of the training",
+            OneLine(paths[0])));
   }
   return run;
 }
@@ -184,8 +186,8 @@ std::string ChecklistJson(const ChecklistReport& report) {
   return json.Take() + "\n";
 }
 
-std::string ChecklistText(const ChecklistReport& report, Language language) {
-  std::string out;
+Message ChecklistText(const ChecklistReport& report, Language language) {
+  Message out;
   std::string asked;
   for (const CheckFinding* finding : WorstFirst(report)) {
     if (finding->verdict == CheckVerdict::kPass) continue;
@@ -193,18 +195,17 @@ std::string ChecklistText(const ChecklistReport& report, Language language) {
       asked += (asked.empty() ? "" : ", ") + std::string(finding->rule->id);
       continue;
     }
-    out += fmt::format("{}  {}: {}\n", NameOf(finding->verdict), finding->rule->id, finding->Reason(language));
+    out += Message(fmt::format("{}  {}: {}\n", NameOf(finding->verdict), finding->rule->id, finding->Reason(language)));
     for (const auto& [side, value, origin] : {std::tuple("target", finding->target, finding->target_origin),
                                               {"golden", finding->golden, finding->golden_origin}}) {
-      if (!value.empty()) out += fmt::format("      {} {} ({})\n", side, OneLine(value), OneLine(origin));
+      if (!value.empty()) out += Msg("      {} {} ({})\n", side, OneLine(value), OriginMessage(OneLine(origin)));
     }
-    out += fmt::format("      -> {}\n", finding->Fix(language));
+    out += Message(fmt::format("      -> {}\n", finding->Fix(language)));
   }
-  if (!asked.empty()) out += fmt::format("ask a person: {}\n", asked);
-  out += fmt::format("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
-                     report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn),
-                     report.Count(CheckVerdict::kFail));
-  for (const std::string& file : report.files) out += fmt::format("  result: {}\n", OneLine(file));
+  if (!asked.empty()) out += Msg("ask a person: {}\n", asked);
+  out += Msg("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
+             report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn), report.Count(CheckVerdict::kFail));
+  for (const std::string& file : report.files) out += Msg("  result: {}\n", OneLine(file));
   return out;
 }
 

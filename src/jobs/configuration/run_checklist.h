@@ -13,7 +13,7 @@ namespace msprobe {
 struct ChecklistReport {
   std::vector<CheckFinding> findings;
   std::vector<std::string> frameworks[2];  // of the target and of the golden run
-  std::vector<std::string> warnings;
+  std::vector<Message> warnings;
   std::vector<std::string> files;  // written
   bool pair = false;
 
@@ -29,6 +29,6 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
 
 std::string ChecklistJson(const ChecklistReport& report);
 /// What fails, is odd or must be asked, for a terminal.
-std::string ChecklistText(const ChecklistReport& report, Language language);
+Message ChecklistText(const ChecklistReport& report, Language language);
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 #include "tensor/files/wire.h"
@@ -77,10 +78,11 @@ Status ReadPieces(std::string_view bytes, const std::string& path, Vocabulary* o
       if (part.number == kEos) out->special["eos_token"] = value;
       if (part.number == kPad) out->special["pad_token"] = value;
     }
-    if (!inner.good()) return BadInput(OneLine(path) + " is no model of SentencePiece: give the file as it was made");
+    if (!inner.good())
+      return BadInput(Msg("{} is no model of SentencePiece: give the file as it was made", OneLine(path)));
     id += member.number == kPieces ? 1 : 0;
   }
-  if (!model.good()) return BadInput(OneLine(path) + " is no model of SentencePiece, or cut off: copy it again");
+  if (!model.good()) return BadInput(Msg("{} is no model of SentencePiece, or cut off: copy it again", OneLine(path)));
   return OkStatus();
 }
 
@@ -119,7 +121,7 @@ StatusOr<Vocabulary> ReadVocabulary(std::string_view bytes, const std::string& p
   } else {
     ReadLines(bytes, &out);
   }
-  if (out.tokens.empty()) return BadInput(OneLine(path) + " holds no tokens: give the tokenizer of the model");
+  if (out.tokens.empty()) return BadInput(Msg("{} holds no tokens: give the tokenizer of the model", OneLine(path)));
   return out;
 }
 
@@ -161,8 +163,8 @@ Status AddSpecial(const std::string& directory, const Vocabulary& vocabulary, Co
 StatusOr<MappedFile> OpenBounded(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   if (file.text().size() > kLargest) {
-    return BadInput(fmt::format("{} has {} MB, which no vocabulary has: give the tokenizer of the model", OneLine(path),
-                                file.text().size() >> 20));
+    return BadInput(Msg("{} has {} MB, which no vocabulary has: give the tokenizer of the model", OneLine(path),
+                        file.text().size() >> 20));
   }
   return file;
 }

@@ -7,6 +7,7 @@
 
 #include "base/embed.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/python_process.h"
 #include "base/python_program.h"
 #include "base/text.h"
@@ -40,7 +41,7 @@ bool ReadPort(std::string_view text, int* out) {
 Status ReadText(const JsonValue& section, const char* key, const std::string& path, std::string* out) {
   const JsonValue* v = section.Find(key);
   if (!v || v->IsNull()) return OkStatus();
-  if (!v->IsString()) return BadInput(path + ": \"" + key + "\" must be a string");
+  if (!v->IsString()) return BadInput(Msg("{}: \"{}\" must be a string", path, key));
   *out = v->Text();
   return OkStatus();
 }
@@ -66,7 +67,7 @@ void AddReport(AccCheckReport&& part, AccCheckReport* all) {
 class OnlineCheck {
  public:
   OnlineCheck(const OnlineSettings& online, AccCheckSettings settings,
-              const std::function<void(const std::string&, bool)>& tell)
+              const std::function<void(const Message&, bool)>& tell)
       : online_(online), settings_(std::move(settings)), tell_(tell) {
     settings_.devices = {std::string(kRecordedDevice)};
     root_ = settings_.output;
@@ -82,7 +83,7 @@ class OnlineCheck {
       if (status.code() != Code::kBadInput || process_alive_) return status;
       // What was acknowledged is in the journal, and judged after this.
       if (++restarts_ > kMostRestarts)
-        return InternalError("the process of acc_check --online ended again and again: see what it wrote above");
+        return InternalError(Msg("the process of acc_check --online ended again and again: see what it wrote above"));
       MSP_RETURN_IF_ERROR(Begin());
     }
     report_.calls.device = "recorded";
@@ -102,10 +103,11 @@ class OnlineCheck {
     MSP_ASSIGN_OR_RETURN(process_, PythonProcess::Start(kName, ReceiverProgram(), {json.Take()}));
     JsonDoc doc;
     MSP_RETURN_IF_ERROR(Read(&doc));
-    if (const JsonValue* error = doc.Find("error")) return UsageError("acc_check --online: " + OneLine(error->Text()));
+    if (const JsonValue* error = doc.Find("error"))
+      return UsageError(Msg("acc_check --online: {}", OneLine(error->Text())));
     const std::string where(doc["listening"].Text());
     if (online_.folder.empty()) ReadPort(std::string_view(where).substr(where.rfind(':') + 1), &port_);
-    if (restarts_ == 0) tell_("calls are taken at " + OneLine(where), false);
+    if (restarts_ == 0) tell_(Msg("calls are taken at {}", OneLine(where)), false);
     return OkStatus();
   }
 
@@ -130,7 +132,7 @@ class OnlineCheck {
       JsonDoc doc;
       MSP_RETURN_IF_ERROR(Read(&doc));
       if (const JsonValue* warning = doc.Find("warning")) {
-        tell_(OneLine(warning->Text()), true);
+        tell_(KnownText(OneLine(warning->Text())), true);
       } else if (const JsonValue* said = doc.Find("ended")) {
         for (const JsonValue& rank : said->Items()) {
           if (rank["calls"].IsInt()) report_.sent += static_cast<uint64_t>(rank["calls"].Int());
@@ -159,7 +161,7 @@ class OnlineCheck {
     if (doc["calls"].Int() == 0) return OkStatus();
     StatusOr<AccCheckReport> report = CheckAccuracy(settings, nullptr, &pool_);
     if (!report.ok())
-      return report.status().code() == Code::kBadInput ? InternalError(report.status().message()) : report.status();
+      return report.status().code() == Code::kBadInput ? InternalError(report.status().text()) : report.status();
     if (std::find(report_.results.begin(), report_.results.end(), report->result) == report_.results.end())
       report_.results.push_back(report->result);
     report_.judged += report->passed + report->warned + report->failed + report->skipped;
@@ -182,7 +184,7 @@ class OnlineCheck {
 
   const OnlineSettings& online_;
   AccCheckSettings settings_;
-  const std::function<void(const std::string&, bool)>& tell_;
+  const std::function<void(const Message&, bool)>& tell_;
   std::string root_, journal_;
   CheckPool pool_{{std::string(kRecordedDevice)}, LabFramework::kTorch};
   std::unique_ptr<PythonProcess> process_;
@@ -207,13 +209,14 @@ StatusOr<bool> ReadOnlineConfig(const std::string& path, OnlineSettings* out) {
   MSP_RETURN_IF_ERROR(ReadText(*section, "token_path", path, &out->token));
   if (const JsonValue* port = section->Find("port"); port && out->folder.empty()) {
     if (!port->IsInt() || port->Int() < 0 || port->Int() > 65535)
-      return BadInput(path + ": \"port\" must be a whole number from 0 to 65535");
+      return BadInput(Msg("{}: \"port\" must be a whole number from 0 to 65535", path));
     out->port = static_cast<int>(port->Int());
   }
   if (const JsonValue* ranks = section->Find("rank_list")) {
     out->ranks.clear();
     for (const JsonValue& rank : ranks->Items()) {
-      if (!rank.IsInt() || rank.Int() < 0) return BadInput(path + ": \"rank_list\" must be a list of numbers from 0");
+      if (!rank.IsInt() || rank.Int() < 0)
+        return BadInput(Msg("{}: \"rank_list\" must be a list of numbers from 0", path));
       out->ranks.push_back(rank.Int());
     }
   }
@@ -227,14 +230,14 @@ Status ReadOnlinePlace(const std::string& place, OnlineSettings* out) {
   }
   const size_t colon = place.rfind(':');
   if (colon == std::string::npos || colon == 0 || !ReadPort(std::string_view(place).substr(colon + 1), &out->port))
-    return UsageError("--online takes HOST:PORT, or a directory that is there, not " + OneLine(place));
+    return UsageError(Msg("--online takes HOST:PORT, or a directory that is there, not {}", OneLine(place)));
   out->host = place.substr(0, colon);
   if (out->host.front() == '[' && out->host.back() == ']') out->host = out->host.substr(1, out->host.size() - 2);
   return OkStatus();
 }
 
 StatusOr<OnlineReport> CheckOnline(const OnlineSettings& online, AccCheckSettings settings,
-                                   const std::function<void(const std::string&, bool warning)>& tell) {
+                                   const std::function<void(const Message&, bool warning)>& tell) {
   return OnlineCheck(online, std::move(settings), tell).Run();
 }
 

@@ -34,6 +34,6 @@ struct OnlineReport {
 /// Until all ranks are at their end. `settings.output` gets step{n}/rank{r} with the tables, and online_journal.
 /// `tell` takes lines for people: where it listens, who was refused.
 StatusOr<OnlineReport> CheckOnline(const OnlineSettings& online, AccCheckSettings settings,
-                                   const std::function<void(const std::string&, bool warning)>& tell);
+                                   const std::function<void(const Message&, bool warning)>& tell);
 
 }  // namespace msprobe

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
 #include "dump/reader.h"
@@ -60,7 +61,7 @@ StatusOr<std::vector<size_t>> RelationsOf(const std::vector<std::string>& names)
     if (!found && name != "all") {
       std::string known;
       for (const Relation& relation : kRelations) known += (known.empty() ? "" : ", ") + std::string(relation.name);
-      return UsageError("lab: there is no relation " + OneLine(name) + ": use all, " + known);
+      return UsageError(Msg("lab: there is no relation {}: use all, {}", OneLine(name), known));
     }
     for (size_t i = 0; i < kRelations.size(); ++i) {
       if ((name == "all" || i == found) && std::find(out.begin(), out.end(), i) == out.end()) out.push_back(i);
@@ -78,7 +79,7 @@ StatusOr<std::string> FileOf(const std::string& path) {
   for (const StepDir& step : found.steps) {
     if (!step.ranks.empty()) return step.ranks.front().path + "/dump.json";
   }
-  return BadInput(path + " holds no dump.json: give the directory that a capture wrote");
+  return BadInput(Msg("{} holds no dump.json: give the directory that a capture wrote", path));
 }
 
 class Matrix {
@@ -161,8 +162,7 @@ StatusOr<MatrixReport> MakeRelationMatrix(const MatrixSettings& settings) {
   MSP_ASSIGN_OR_RETURN(report.dump, FileOf(settings.dump));
   MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(report.dump));
   if (!dump.framework().empty() && dump.framework() != "pytorch")
-    return BadInput(report.dump + " is a dump of " + std::string(dump.framework()) +
-                    ": lab calls functions of PyTorch");
+    return BadInput(Msg("{} is a dump of {}: lab calls functions of PyTorch", report.dump, dump.framework()));
   report.truncated = dump.truncated();
   MSP_ASSIGN_OR_RETURN(const std::vector<PlannedCall> plan, PlanCalls(dump, {}));
   MSP_ASSIGN_OR_RETURN(const RunSizes sizes, SizesOfRun(dump, plan));

@@ -43,7 +43,7 @@ struct MatrixReport {
   std::vector<MatrixRow> rows;          // calls that compute, in the order of the dump
   uint64_t copies = 0;                  // calls that only move elements, which were left out
   std::vector<RelationOrigin> origins;  // of `relations`
-  std::string truncated;
+  Message truncated;
 };
 
 StatusOr<MatrixReport> MakeRelationMatrix(const MatrixSettings& settings);

@@ -1,6 +1,7 @@
 #include "lab/relations/relation_process.h"
 
 #include "base/embed.h"
+#include "base/message.h"
 #include "base/python_program.h"
 #include "base/text.h"
 #include "diagnose/replay/replay_program.h"
@@ -44,11 +45,11 @@ Status RelationProcess::Begin() {
   JsonDoc doc;
   const bool read = line.ok() && ParseJson(*line, "the answer of the laboratory", &doc).ok();
   if (const JsonValue* error = read ? doc.Find("error") : nullptr; error && error->IsString())
-    return UsageError("lab: " + OneLine(error->Text()) +
-                      ": set MSPROBE_PYTHON to a Python that has it, or choose the device with -d");
+    return UsageError(Msg("lab: {}: set MSPROBE_PYTHON to a Python that has it, or choose the device with -d",
+                          OneLine(error->Text())));
   if (!read || !doc.Find("torch"))
     return UsageError(
-        "lab: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python");
+        Msg("lab: its process did not start: see its output above, or set MSPROBE_PYTHON to a different Python"));
   name_ = MemberText(doc, "device"), torch_ = MemberText(doc, "torch"), threads_ = doc["threads"].Int();
   return OkStatus();
 }
@@ -97,7 +98,7 @@ StatusOr<RelationAnswer> RelationProcess::Read(const std::string& line) {
 StatusOr<RelationAnswer> RelationProcess::Ask(const std::string& request) {
   if (!process_) {
     if (++restarts_ > kMostRestarts)
-      return InternalError("the process of the laboratory ended again and again: see what it wrote above");
+      return InternalError(Msg("the process of the laboratory ended again and again: see what it wrote above"));
     MSP_RETURN_IF_ERROR(Begin());
   }
   Status status = process_->Send(request.data(), request.size());

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "compare/values/stat_value.h"
 #include "lab/programs/check_programs.h"
@@ -247,7 +248,7 @@ class Arguments {
       converts_ = true;
       return "dtype(" + Quoted(value->Text()) + ")";
     }
-    return BadInput("an argument of type " + OneLine(kind.empty() ? "dict" : kind) + " cannot be rebuilt");
+    return BadInput(Msg("an argument of type {} cannot be rebuilt", OneLine(kind.empty() ? "dict" : kind)));
   }
 
   /// A dict of all tensors since the last time.
@@ -262,7 +263,7 @@ class Arguments {
   Status AddTensor(const std::string& key, const JsonValue& leaf) {
     const std::string_view dtype = leaf.Find("dtype")->Text();
     if (!IsDType(dtype))
-      return BadInput(OneLine(key) + " has the dtype " + OneLine(dtype) + ", which a script cannot have");
+      return BadInput(Msg("{} has the dtype {}, which a script cannot have", OneLine(key), OneLine(dtype)));
     std::string text;
     if (settings_.real_data) {
       MSP_ASSIGN_OR_RETURN(const std::string path, FileOf(folder_, key, leaf));
@@ -284,7 +285,7 @@ class Arguments {
   static StatusOr<std::string> Number(const JsonValue& v) {
     if (v.IsBool()) return std::string(v.Bool() ? "True" : "False");
     if (v.IsString()) return Quoted(v.Text());
-    if (!v.IsNumber()) return BadInput("an argument has no value");
+    if (!v.IsNumber()) return BadInput(Msg("an argument has no value"));
     if (v.IsDouble() && v.Number() != v.Number()) return std::string("math.nan");
     if (v.IsDouble() && v.Number() - v.Number() != 0) return std::string(v.Number() > 0 ? "math.inf" : "-math.inf");
     std::string out;
@@ -312,7 +313,7 @@ StatusOr<std::string> CallText(const JsonValue& op, Arguments* arguments) {
   if (!kwargs || !kwargs->IsObject()) return out + ")";
   for (const auto& m : kwargs->Members()) {
     const std::string name(m.name);
-    if (!IsIdentifier(name)) return BadInput("an argument has no name that Python allows");
+    if (!IsIdentifier(name)) return BadInput(Msg("an argument has no name that Python allows"));
     MSP_ASSIGN_OR_RETURN(const std::string text, arguments->TextOf(m.value, "input." + name));
     add(name + "=" + text);
   }
@@ -321,10 +322,11 @@ StatusOr<std::string> CallText(const JsonValue& op, Arguments* arguments) {
 
 Status AddGradients(const JsonValue& backward, Arguments* arguments) {
   const JsonValue* given = backward.Find("input");
-  if (!given || !given->IsArray() || given->Items().empty()) return BadInput("the dump has no gradient that comes in");
+  if (!given || !given->IsArray() || given->Items().empty())
+    return BadInput(Msg("the dump has no gradient that comes in"));
   int i = 0;
   for (const JsonValue& v : given->Items()) {
-    if (!v.IsObject() || !IsTensor(v)) return BadInput("the dump has not all gradients that come in");
+    if (!v.IsObject() || !IsTensor(v)) return BadInput(Msg("the dump has not all gradients that come in"));
     MSP_RETURN_IF_ERROR(arguments->AddTensor("gradient." + std::to_string(i++), v));
   }
   return OkStatus();
@@ -355,8 +357,8 @@ StatusOr<std::string> MindSporeScript(const OpScriptSettings& settings, const Du
   const std::string_view kind = base.substr(0, base.find('.'));
   const std::string_view function = base.substr(std::min(base.size(), base.rfind('.') + 1));
   const auto place = std::find_if(kPlaces.begin(), kPlaces.end(), [&](const auto& p) { return p.first == kind; });
-  if (place == kPlaces.end()) return BadInput("plain MindSpore has no functions of kind " + OneLine(kind));
-  if (!IsCalled(function)) return BadInput(OneLine(function) + " is no function that a script may call");
+  if (place == kPlaces.end()) return BadInput(Msg("plain MindSpore has no functions of kind {}", OneLine(kind)));
+  if (!IsCalled(function)) return BadInput(Msg("{} is no function that a script may call", OneLine(function)));
   Arguments arguments(settings, dump);
   MSP_ASSIGN_OR_RETURN(const std::string call, CallText(doc, &arguments));
   const std::string inputs = arguments.TakeTensors();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/python_process.h"
 #include "base/text.h"
 #include "dump/reader.h"
@@ -57,7 +58,7 @@ StatusOr<std::string> RunScript(const std::string& path) {
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(line, "the answer of op_generate", &doc));
   if (const JsonValue* error = doc.Find("error"); error && !error->Text().empty())
-    return BadInput("the script does not run, and is not kept: " + OneLine(error->Text()));
+    return BadInput(Msg("the script does not run, and is not kept: {}", OneLine(error->Text())));
   return std::string(doc["printed"].Text());
 }
 

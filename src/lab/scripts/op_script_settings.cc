@@ -1,6 +1,7 @@
 #include "lab/scripts/op_script_settings.h"
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 
@@ -25,13 +26,13 @@ Status Choose(const JsonValue& config, const char* key, const std::string& path,
     *out = v->Text() == on;
     return OkStatus();
   }
-  return BadInput(path + ": \"" + key + "\" must be \"" + std::string(off) + "\" or \"" + std::string(on) + "\"");
+  return BadInput(Msg("{}: \"{}\" must be \"{}\" or \"{}\"", path, key, off, on));
 }
 
 Status ReadText(const JsonValue& config, const char* key, const std::string& path, std::string* out) {
   const JsonValue* v = config.Find(key);
   if (!v) return OkStatus();
-  if (!v->IsString()) return BadInput(path + ": \"" + key + "\" must be a string");
+  if (!v->IsString()) return BadInput(Msg("{}: \"{}\" must be a string", path, key));
   *out = v->Text();
   return OkStatus();
 }
@@ -41,8 +42,7 @@ Status ReadWhole(const JsonValue& config, const char* key, const std::string& pa
   const JsonValue* v = config.Find(key);
   if (!v) return OkStatus();
   if (!v->IsInt() || v->Int() < least || v->Int() > most)
-    return BadInput(path + ": \"" + key + "\" must be a whole number from " + std::to_string(least) + " to " +
-                    std::to_string(most));
+    return BadInput(Msg("{}: \"{}\" must be a whole number from {} to {}", path, key, least, most));
   *out = v->Int();
   return OkStatus();
 }
@@ -65,15 +65,15 @@ StatusOr<OpScriptSettings> OpScriptSettings::Read(const std::string& path) {
     if (EndsWith(out.call, direction)) out.call.resize(out.call.size() - direction.size());
   }
   if (!IsPlainCall(out.call))
-    return BadInput(path + ": \"api_name\" must name a call of the dump, such as \"Functional.softmax.0\"");
-  if (out.dump.empty()) return BadInput(path + ": \"dump_json_path\" must be the path of a dump.json");
+    return BadInput(Msg("{}: \"api_name\" must name a call of the dump, such as \"Functional.softmax.0\"", path));
+  if (out.dump.empty()) return BadInput(Msg("{}: \"dump_json_path\" must be the path of a dump.json", path));
   return out;
 }
 
 StatusOr<size_t> OpOf(const OpScriptSettings& settings, const DumpFile& dump, const char* direction) {
   const std::string name = settings.call + direction;
   const auto op = dump.FindOp(name);
-  if (!op) return BadInput(dump.path() + " has no call " + OneLine(name));
+  if (!op) return BadInput(Msg("{} has no call {}", dump.path(), OneLine(name)));
   return *op;
 }
 

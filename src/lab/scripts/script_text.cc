@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/tensor_file.h"
 
@@ -30,7 +31,7 @@ std::string EndOf(const JsonValue& leaf, const char* key, double guess) {
 
 StatusOr<std::string> FileOf(const TensorFolder& folder, const std::string& key, const JsonValue& leaf) {
   const JsonValue* name = leaf.Find("data_name");
-  if (!name || !name->IsString()) return BadInput("the dump holds no values of " + OneLine(key) + ": use random_data");
+  if (!name || !name->IsString()) return BadInput(Msg("the dump holds no values of {}: use random_data", OneLine(key)));
   MSP_ASSIGN_OR_RETURN(const std::string path, folder.Find(name->Text()));
   MSP_RETURN_IF_ERROR(TensorFile::Open(path, ParseDType(leaf.Find("dtype")->Text())).status());
   const std::unique_ptr<char, decltype(&std::free)> whole(realpath(path.c_str(), nullptr), &std::free);

@@ -1,5 +1,6 @@
 #include "lab/scripts/torch_script.h"
 
+#include "base/message.h"
 #include "base/text.h"
 #include "diagnose/replay/op_call.h"
 #include "diagnose/replay/repro_call.h"
@@ -97,7 +98,8 @@ StatusOr<std::string> InputText(const OpScriptSettings& settings, const TensorFo
     return "load(" + Quoted(path) + ")";
   }
   const std::string_view dtype = leaf.Find("dtype")->Text();
-  if (!IsTorchName(dtype)) return BadInput(OneLine(key) + " has the dtype " + OneLine(dtype) + ", which torch has not");
+  if (!IsTorchName(dtype))
+    return BadInput(Msg("{} has the dtype {}, which torch has not", OneLine(key), OneLine(dtype)));
   std::string shape = "[";
   for (const JsonValue& size : leaf.Find("shape")->Items())
     shape += (shape.size() > 1 ? ", " : "") + std::to_string(size.IsInt() && size.Int() > 0 ? size.Int() : 0);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/tensor_reader.h"
 #include "tensor/files/wire.h"
@@ -117,11 +118,11 @@ void Finish(Described* described) {
   t.tensor.data = t.bytes.data();
   uint64_t size = 0;
   if (t.tensor.dtype == DType::kUnknown) {
-    t.why = "its type, number " + std::to_string(described->type) + " of Ascend, is not read";
+    t.why = Msg("its type, number {} of Ascend, is not read", described->type);
   } else if (!SetContiguous(&t.tensor, t.bytes.size(), &size)) {
-    t.why = "its shape needs more bytes than it has";
+    t.why = Msg("its shape needs more bytes than it has");
   } else if (t.bytes.size() - size > kMostPadding) {
-    t.why = "it has " + std::to_string(t.bytes.size()) + " bytes, its shape gives " + std::to_string(size);
+    t.why = Msg("it has {} bytes, its shape gives {}", t.bytes.size(), size);
   }
 }
 
@@ -144,12 +145,14 @@ bool LooksLikeAdump(std::string_view bytes) {
 }
 
 StatusOr<AdumpFile> ReadAdump(std::string_view bytes, const std::string& path) {
-  const auto bad = [&](const std::string& why) { return BadInput(OneLine(path) + " is no dump of a kernel: " + why); };
+  const auto bad = [&](const Message& why) {
+    return BadInput(Msg("{} is no dump of a kernel: {}", OneLine(path), why));
+  };
   uint64_t length = 0;
-  if (bytes.size() < kLength) return bad("it is shorter than the length of its header");
+  if (bytes.size() < kLength) return bad(Msg("it is shorter than the length of its header"));
   std::memcpy(&length, bytes.data(), kLength);
-  if (length > bytes.size() - kLength) return bad("its header goes on behind the end of the file");
-  if (length == 0 || length > kMostHeader) return bad("its header has an impossible length");
+  if (length > bytes.size() - kLength) return bad(Msg("its header goes on behind the end of the file"));
+  if (length == 0 || length > kMostHeader) return bad(Msg("its header has an impossible length"));
 
   AdumpFile out;
   std::vector<Described> inputs, outputs;
@@ -157,21 +160,23 @@ StatusOr<AdumpFile> ReadAdump(std::string_view bytes, const std::string& path) {
   Wire wire(bytes.substr(kLength, length));
   for (Wire::Member m; wire.Next(&m);) {
     enum Number : uint8_t { kOutput = 3, kInput = 4, kBuffer = 5, kOpName = 6 };
-    if (inputs.size() + outputs.size() + out.buffers.size() > kMostTensors) return bad("it lists more than any kernel");
+    if (inputs.size() + outputs.size() + out.buffers.size() > kMostTensors)
+      return bad(Msg("it lists more than any kernel"));
     if (!m.text) continue;
     if (m.number == kOutput || m.number == kInput) {
       std::vector<Described>& list = m.number == kOutput ? outputs : inputs;
       Described& t = list.emplace_back();
       t.tensor.index = static_cast<uint32_t>(list.size() - 1);
-      if (!ReadTensor(m.bytes, m.number == kOutput, &t)) return bad("its header is damaged");
+      if (!ReadTensor(m.bytes, m.number == kOutput, &t)) return bad(Msg("its header is damaged"));
     } else if (m.number == kBuffer) {
       buffer_sizes.push_back(0);
-      if (!ReadBuffer(m.bytes, &out.buffers.emplace_back(), &buffer_sizes.back())) return bad("its header is damaged");
+      if (!ReadBuffer(m.bytes, &out.buffers.emplace_back(), &buffer_sizes.back()))
+        return bad(Msg("its header is damaged"));
     } else if (m.number == kOpName) {
       out.op_name = m.bytes;
     }
   }
-  if (!wire.good()) return bad("its header is damaged");
+  if (!wire.good()) return bad(Msg("its header is damaged"));
   std::string_view rest = bytes.substr(kLength + length);
   const auto take = [&rest](uint64_t size, std::string_view* to) {
     if (size > rest.size()) return false;
@@ -184,14 +189,14 @@ StatusOr<AdumpFile> ReadAdump(std::string_view bytes, const std::string& path) {
       if (!t.data.empty()) {
         t.tensor.bytes = t.data;
       } else if (!take(t.size, &t.tensor.bytes)) {
-        return bad("it ends before its values do: copy it again, or dump again");
+        return bad(Msg("it ends before its values do: copy it again, or dump again"));
       }
       Finish(&t);
       out.tensors.push_back(std::move(t.tensor));
     }
   }
   for (size_t i = 0; i < out.buffers.size(); ++i) {
-    if (!take(buffer_sizes[i], &out.buffers[i].bytes)) return bad("it ends before its values do: dump again");
+    if (!take(buffer_sizes[i], &out.buffers[i].bytes)) return bad(Msg("it ends before its values do: dump again"));
   }
   return out;
 }
@@ -201,7 +206,7 @@ constinit const TensorReader kAdumpReader{
       MSP_ASSIGN_OR_RETURN(AdumpFile file, ReadAdump(bytes, path));
       std::vector<FileTensor> tensors;
       for (AdumpTensor& t : file.tensors) {
-        if (!t.why.empty()) return BadInput(OneLine(path) + ", " + t.tensor.name + ": " + t.why);
+        if (!t.why.empty()) return BadInput(Msg("{}, {}: {}", OneLine(path), t.tensor.name, t.why));
         tensors.push_back(std::move(t.tensor));
       }
       return tensors;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/message.h"
 #include "base/status.h"
 #include "tensor/files/file_tensor.h"
 
@@ -38,7 +39,7 @@ struct AdumpTensor {
   std::vector<int64_t> original_shape;  // what the framework calls its shape; may be empty
   FileTensor tensor;                    // as the device has it
   std::string_view bytes;               // all of it in the file; longer than `tensor` where the device pads
-  std::string why;                      // the tensor cannot be read: why; "" otherwise
+  Message why;                          // the tensor cannot be read: why; "" otherwise
 };
 
 struct AdumpBuffer {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe {
@@ -38,8 +39,8 @@ bool ReadDims(std::string_view text, std::vector<int64_t>* out) {
 }  // namespace
 
 StatusOr<FileTensor> ReadAtb(std::string_view bytes, const std::string& path) {
-  const auto bad = [&](const std::string& why) {
-    return BadInput(OneLine(path) + " is not a tensor file of ATB: " + why);
+  const auto bad = [&](const Message& why) {
+    return BadInput(Msg("{} is not a tensor file of ATB: {}", OneLine(path), why));
   };
   FileTensor out;
   int64_t type = -1;
@@ -49,30 +50,30 @@ StatusOr<FileTensor> ReadAtb(std::string_view bytes, const std::string& path) {
     const std::string_view line = bytes.substr(at, end - at);
     const size_t equals = line.find('=');
     if (equals == std::string_view::npos || line.find('=', equals + 1) != std::string_view::npos) {
-      return bad("its header has a line without \"key=value\"");
+      return bad(Msg("its header has a line without \"key=value\""));
     }
     const std::string_view key = line.substr(0, equals), value = line.substr(equals + 1);
     at = end + 1;
     if (key == "dtype") {
-      if (!ReadNumber(value, &type)) return bad("its dtype is not a number");
+      if (!ReadNumber(value, &type)) return bad(Msg("its dtype is not a number"));
     } else if (key == "dims") {
-      if (!ReadDims(value, &out.shape)) return bad("its dims are not a list of lengths");
+      if (!ReadDims(value, &out.shape)) return bad(Msg("its dims are not a list of lengths"));
     } else if (key == "data") {
-      return bad("its values are in a different file");
+      return bad(Msg("its values are in a different file"));
     } else if (key == "$End") {
       for (const auto& [number, dtype] : kTypes) {
         if (number == type) out.dtype = dtype;
       }
-      if (out.dtype == DType::kUnknown) return bad("dtype " + std::to_string(type) + " is not known");
+      if (out.dtype == DType::kUnknown) return bad(Msg("dtype {} is not known", type));
       uint64_t size = 0;
       if (!SetContiguous(&out, bytes.size() - at, &size) || size != bytes.size() - at) {
-        return bad("it holds " + std::to_string(bytes.size() - at) + " bytes, its dims give a different number");
+        return bad(Msg("it holds {} bytes, its dims give a different number", bytes.size() - at));
       }
       out.data = bytes.data() + at;
       return out;
     }
   }
-  return bad("its header has no end");
+  return bad(Msg("its header has no end"));
 }
 
 }  // namespace msprobe

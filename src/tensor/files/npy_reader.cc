@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/tensor_reader.h"
 
@@ -107,37 +108,38 @@ constexpr NamedType kTypes[] = {
 };
 
 /// Why the type is refused, or "".
-std::string TypeOf(std::string_view descr, DType expected, DType* out) {
+Message TypeOf(std::string_view descr, DType expected, DType* out) {
   const std::string shown = OneLine(descr.substr(0, 40));
-  if (descr == "[") return "it holds records: save an array of numbers";
+  if (descr == "[") return Msg("it holds records: save an array of numbers");
   std::string_view name = descr;
   const char order = name.empty() ? '\0' : name[0];
   if (order == '<' || order == '>' || order == '|' || order == '=') name.remove_prefix(1);
-  if (name.starts_with('O')) return "it holds Python objects, which are not read: save an array of numbers";
+  if (name.starts_with('O')) return Msg("it holds Python objects, which are not read: save an array of numbers");
   if (name == "V1" || name == "V2") {
     const size_t size = static_cast<size_t>(name[1] - '0');
     *out = ElementSize(expected) == size ? expected : size == 2 ? DType::kBFloat16 : DType::kUnknown;
     if (*out != DType::kUnknown) return {};
-    return "its elements are bytes of a type that numpy does not name: save it as float32";
+    return Msg("its elements are bytes of a type that numpy does not name: save it as float32");
   }
   for (const NamedType& type : kTypes) {
     if (type.name != name) continue;
     if (order == '>' && ElementSize(type.dtype) > 1)
-      return "its numbers are big-endian: save it again with array.astype(array.dtype.newbyteorder('<'))";
+      return Msg("its numbers are big-endian: save it again with array.astype(array.dtype.newbyteorder('<'))");
     *out = type.dtype;
     return {};
   }
-  return "its type " + shown + " is not read: save an array of numbers";
+  return Msg("its type {} is not read: save an array of numbers", shown);
 }
 
 }  // namespace
 
 StatusOr<FileTensor> ReadNpy(std::string_view bytes, const std::string& path, DType dtype) {
-  const auto refuse = [&](const std::string& why) { return BadInput(path + " cannot be read: " + why); };
-  const std::string broken = "the header of the .npy file is damaged: save it again with numpy.save()";
+  const auto refuse = [&](const Message& why) { return BadInput(Msg("{} cannot be read: {}", path, why)); };
+  const Message broken = Msg("the header of the .npy file is damaged: save it again with numpy.save()");
   if (bytes.size() < kMagic + 4) return refuse(broken);
   const auto version = static_cast<unsigned char>(bytes[kMagic]);
-  if (version < 1 || version > 3) return refuse("the version of the .npy format is unknown: save it with numpy.save()");
+  if (version < 1 || version > 3)
+    return refuse(Msg("the version of the .npy format is unknown: save it with numpy.save()"));
   const size_t length_bytes = version == 1 ? 2 : 4, begin = kMagic + 2 + length_bytes;
   if (bytes.size() < begin) return refuse(broken);
   uint32_t length = 0;
@@ -148,12 +150,12 @@ StatusOr<FileTensor> ReadNpy(std::string_view bytes, const std::string& path, DT
 
   FileTensor tensor;
   tensor.shape = std::move(header.shape);
-  const std::string why = TypeOf(header.descr, dtype, &tensor.dtype);
+  const Message why = TypeOf(header.descr, dtype, &tensor.dtype);
   if (!why.empty()) return refuse(why);
   const std::string_view data = bytes.substr(begin + length);
   uint64_t size = 0;
-  if (!SetContiguous(&tensor, data.size(), &size)) return refuse("its shape needs more bytes than the file has");
-  if (size != data.size()) return refuse("bytes follow its last element: save it again with numpy.save()");
+  if (!SetContiguous(&tensor, data.size(), &size)) return refuse(Msg("its shape needs more bytes than the file has"));
+  if (size != data.size()) return refuse(Msg("bytes follow its last element: save it again with numpy.save()"));
   if (header.fortran) {
     int64_t step = 1;
     for (size_t d = 0; d < tensor.shape.size(); ++d) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "tensor/kernels/layout.h"
 #include "tensor/kernels/metrics_sources.h"
 
@@ -52,7 +53,7 @@ Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* byte
   const DType dtype = widen ? DType::kFloat32 : t.dtype;
   Layout layout;
   if (t.dtype == DType::kUnknown || t.dtype == DType::kComplex32 || !MakeLayout(t, Order::kLogical, &layout)) {
-    return InternalError(path + " cannot be written: numpy has no type for its tensor");
+    return InternalError(Msg("{} cannot be written: numpy has no type for its tensor", path));
   }
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   const std::string header = NpyHeader(dtype, {t.shape, static_cast<size_t>(t.ndim)});
@@ -71,7 +72,7 @@ Status WriteNpyFile(const std::string& path, const TensorView& t, uint64_t* byte
       const size_t run = std::min(kRun, n - at);
       wide.resize(run);
       if (!metrics::ToDoubles(t.dtype, from + at * layout.element, run, wide.data())) {
-        status = InternalError(path + " cannot be written: its type is unknown");
+        status = InternalError(Msg("{} cannot be written: its type is unknown", path));
         return;
       }
       floats.assign(wide.begin(), wide.end());

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/message.h"
 #include "tensor/files/pt_value.h"
 
 namespace msprobe::pt {
@@ -49,39 +50,39 @@ class Machine {
   bool Run(PtValue* out) {
     while (!done_) {
       uint8_t op = 0;
-      if (!Take(&op)) return Fail("it ends in the middle");
+      if (!Take(&op)) return Fail(Msg("it ends in the middle"));
       if (nodes_.size() > std::max(kMostNodes, more_) || items_ > std::max(kMostItems, 4 * more_) ||
           marks_.size() > kMostNodes)
-        return Fail("it holds too many values");
+        return Fail(Msg("it holds too many values"));
       if (!Step(op)) return false;
     }
-    if (stack_.size() != 1 || !marks_.empty()) return Fail("it leaves no single value");
+    if (stack_.size() != 1 || !marks_.empty()) return Fail(Msg("it leaves no single value"));
     return ToValue(stack_[0], 0, out);
   }
-  const std::string& why() const { return why_; }
+  const Message& why() const { return why_; }
 
  private:
-  bool Fail(std::string why) {
+  bool Fail(Message why) {
     if (why_.empty()) why_ = std::move(why);
     return false;
   }
 
   template <typename T>
   bool Take(T* out) {
-    if (rest_.size() < sizeof *out) return Fail("it ends in the middle");
+    if (rest_.size() < sizeof *out) return Fail(Msg("it ends in the middle"));
     std::memcpy(out, rest_.data(), sizeof *out);
     rest_.remove_prefix(sizeof *out);
     return true;
   }
   bool TakeText(uint64_t size, std::string_view* out) {
-    if (size > rest_.size()) return Fail("it ends in the middle");
+    if (size > rest_.size()) return Fail(Msg("it ends in the middle"));
     *out = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return true;
   }
   bool TakeLine(std::string_view* out) {
     const size_t end = rest_.find('\n');
-    if (end == std::string_view::npos) return Fail("it ends in the middle");
+    if (end == std::string_view::npos) return Fail(Msg("it ends in the middle"));
     *out = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return true;
@@ -99,7 +100,7 @@ class Machine {
 
   // Values above the last mark, or `count` of them.
   bool PopMany(std::vector<Id>* out) {
-    if (marks_.empty()) return Fail("a mark is missing");
+    if (marks_.empty()) return Fail(Msg("a mark is missing"));
     const size_t begin = marks_.back();
     marks_.pop_back();
     out->assign(stack_.begin() + static_cast<int64_t>(begin), stack_.end());
@@ -108,7 +109,7 @@ class Machine {
     return true;
   }
   bool PopMany(size_t count, std::vector<Id>* out) {
-    if (stack_.size() < Floor() + count) return Fail("a value is missing");
+    if (stack_.size() < Floor() + count) return Fail(Msg("a value is missing"));
     out->assign(stack_.end() - static_cast<int64_t>(count), stack_.end());
     stack_.resize(stack_.size() - count);
     items_ += count;
@@ -145,7 +146,7 @@ class Machine {
   const PtStorages& storages_;
   bool done_ = false;
   size_t items_ = 0, values_ = 0;
-  std::string why_;
+  Message why_;
   std::vector<PickleNode> nodes_;
   std::vector<PtTensor> tensors_;
   std::vector<Id> stack_;

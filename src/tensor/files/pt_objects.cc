@@ -1,4 +1,5 @@
 // What checkpoints hold beside tensors: objects, sets, bytes, as nodes of the machine.
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_machine.h"
 #include "tensor/files/pt_names.h"
@@ -12,7 +13,7 @@ bool Machine::StepObject(uint8_t op) {
   const auto make = [&](size_t count) {
     if (!PopMany(count, &items) || IsHostile(items[0])) return false;
     if (nodes_[items[0]].kind != PickleNode::kGlobal && nodes_[items[0]].kind != PickleNode::kOther)
-      return Fail("it calls what is not a class");
+      return Fail(Msg("it calls what is not a class"));
     return MakeObject(items[0], {items.begin() + 1, items.end()});
   };
   switch (op) {
@@ -27,7 +28,7 @@ bool Machine::StepObject(uint8_t op) {
     case '0': return PopMany(1, &items);
     case '1': return PopMany(&items);
     case '2':
-      if (stack_.size() <= Floor()) return Fail("a value is missing");
+      if (stack_.size() <= Floor()) return Fail(Msg("a value is missing"));
       return stack_.push_back(stack_.back()), true;
     case 'C': return StepText('U');  // bytes of one, four and eight bytes of length, and a bytearray
     case 'B': return StepText('X');
@@ -101,8 +102,8 @@ bool Machine::IsHostile(Id callee) {
   const auto hostile = [&](Id id) {
     const PickleNode& node = nodes_[id];
     if (node.kind != PickleNode::kGlobal || !IsHostilePtCall(node.module, node.text)) return false;
-    Fail("it names " + OneLine(node.module.substr(0, 100)) + "." + OneLine(node.text.substr(0, 100)) +
-         ", which is not read from files");
+    Fail(Msg("it names {}.{}, which is not read from files", OneLine(node.module.substr(0, 100)),
+             OneLine(node.text.substr(0, 100))));
     return true;
   };
   if (!shown_ || nodes_[callee].kind != PickleNode::kOther) return shown_ && hostile(callee);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_machine.h"
 #include "tensor/files/pt_names.h"
@@ -16,7 +17,7 @@ bool Machine::Step(uint8_t op) {
   switch (op) {
     case 0x80: {  // PROTO
       uint8_t version = 0;
-      return Take(&version) && (version <= 5 || Fail("its protocol is unknown"));
+      return Take(&version) && (version <= 5 || Fail(Msg("its protocol is unknown")));
     }
     case 0x95: {  // FRAME
       uint64_t size = 0;
@@ -32,17 +33,17 @@ bool Machine::Step(uint8_t op) {
       std::vector<Id> parts;
       if (!PopMany(2, &parts)) return false;
       if (nodes_[parts[0]].kind != PickleNode::kText || nodes_[parts[1]].kind != PickleNode::kText)
-        return Fail("a name is not text");
+        return Fail(Msg("a name is not text"));
       return Global(nodes_[parts[0]].text, nodes_[parts[1]].text);
     }
     case 'Q': return Persistent();
     case 'R': return Reduce();
     case 'b': {  // BUILD: attributes of an object
       std::vector<Id> state;
-      if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail("a value is missing"))) return false;
+      if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail(Msg("a value is missing")))) return false;
       if (!shown_ || Top().kind != PickleNode::kOther) return true;
       // Twice would hide what the first one held.
-      if (nodes_[Top().items[kPtState]].kind != PickleNode::kNone) return Fail("an object has attributes twice");
+      if (nodes_[Top().items[kPtState]].kind != PickleNode::kNone) return Fail(Msg("an object has attributes twice"));
       Top().items[kPtState] = state[0];
       return true;
     }
@@ -87,7 +88,7 @@ bool Machine::StepNumber(uint8_t op) {
   uint8_t size = 0;  // LONG1
   std::string_view digits;
   if (!Take(&size) || !TakeText(size, &digits)) return false;
-  if (size > 8) return shown_ ? MakeLargeInt(digits) : Fail("a number is too large");
+  if (size > 8) return shown_ ? MakeLargeInt(digits) : Fail(Msg("a number is too large"));
   uint64_t v = size > 0 && digits.back() < 0 ? ~uint64_t{0} : 0;
   std::memcpy(&v, digits.data(), size);
   return MakeInt(static_cast<int64_t>(v));
@@ -121,12 +122,12 @@ bool Machine::StepMemo(uint8_t op) {
   }
   if (op == 'h' || op == 'j') {
     const auto found = memo_.find(number);
-    if (found == memo_.end()) return Fail("a value is missing");
-    if (++items_ > std::max(kMostItems, 4 * more_)) return Fail("it holds too many values");
+    if (found == memo_.end()) return Fail(Msg("a value is missing"));
+    if (++items_ > std::max(kMostItems, 4 * more_)) return Fail(Msg("it holds too many values"));
     return stack_.push_back(found->second), true;
   }
-  if (stack_.size() <= Floor()) return Fail("a value is missing");
-  if (memo_.size() > std::max(kMostNodes, more_)) return Fail("it holds too many values");
+  if (stack_.size() <= Floor()) return Fail(Msg("a value is missing"));
+  if (memo_.size() > std::max(kMostNodes, more_)) return Fail(Msg("it holds too many values"));
   memo_[number] = stack_.back();
   return true;
 }
@@ -140,11 +141,11 @@ bool Machine::Tuple(size_t count) {
 
 // Items behind those of the container that is on the stack now.
 bool Machine::Add(PickleNode::Kind kind, const std::vector<Id>& items) {
-  if (stack_.size() <= Floor()) return Fail("a value is missing");
-  if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail("a key has no value");
+  if (stack_.size() <= Floor()) return Fail(Msg("a value is missing"));
+  if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail(Msg("a key has no value"));
   if (shown_ && Top().kind == PickleNode::kOther) return PutInto(kind, items);
   PickleNode& container = Top();
-  if (container.kind != kind) return Fail("a container is of a different kind");
+  if (container.kind != kind) return Fail(Msg("a container is of a different kind"));
   container.items.insert(container.items.end(), items.begin(), items.end());
   return true;
 }
@@ -169,7 +170,7 @@ bool Machine::StepContainer(uint8_t op) {
     default: {
       if (shown_ && StepObject(op)) return true;
       constexpr std::string_view kHex = "0123456789abcdef";
-      return Fail(std::string("opcode 0x") + kHex[op >> 4] + kHex[op & 15] + " is not allowed");
+      return Fail(Msg("opcode 0x{}{} is not allowed", kHex[op >> 4], kHex[op & 15]));
     }
   }
 }
@@ -183,8 +184,8 @@ bool Machine::Global(std::string_view module, std::string_view name) {
   node.dtype = PtDType(full);
   if (node.text.empty() && shown_ && node.dtype == DType::kUnknown) node.text = name, node.module = module;
   if (node.text.empty() && node.dtype == DType::kUnknown) {
-    return Fail("it names " + OneLine(module.substr(0, 100)) + "." + OneLine(name.substr(0, 100)) +
-                ", which is not read from files");
+    return Fail(Msg("it names {}.{}, which is not read from files", OneLine(module.substr(0, 100)),
+                    OneLine(name.substr(0, 100))));
   }
   stack_.push_back(static_cast<Id>(nodes_.size()));
   nodes_.push_back(std::move(node));
@@ -197,12 +198,13 @@ bool Machine::Persistent() {
   if (!PopMany(1, &id)) return false;
   const PickleNode& tuple = nodes_[id[0]];
   if (tuple.kind != PickleNode::kTuple || tuple.items.size() != 5)
-    return Fail("a storage is described in a different way");
+    return Fail(Msg("a storage is described in a different way"));
   const PickleNode &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
   const PtStorage* storage = type.kind == PickleNode::kGlobal ? FindPtStorage(type.text) : nullptr;
-  if (storage == nullptr || key.kind != PickleNode::kText) return Fail("a storage is described in a different way");
+  if (storage == nullptr || key.kind != PickleNode::kText)
+    return Fail(Msg("a storage is described in a different way"));
   const std::string_view* bytes = storages_(key.text);
-  if (bytes == nullptr) return Fail("the member of a storage is missing");
+  if (bytes == nullptr) return Fail(Msg("the member of a storage is missing"));
   const DType dtype = storage->dtype;
   PickleNode& made = Make(PickleNode::kStorage);
   made.dtype = dtype;
@@ -213,7 +215,7 @@ bool Machine::Persistent() {
 bool Machine::Reduce() {
   std::vector<Id> parts;
   if (!PopMany(2, &parts)) return false;
-  if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail("arguments are not a tuple");
+  if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail(Msg("arguments are not a tuple"));
   if (IsHostile(parts[0])) return false;
   return Call(nodes_[parts[0]].text, parts[0], nodes_[parts[1]].items);
 }
@@ -221,7 +223,7 @@ bool Machine::Reduce() {
 bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> args) {
   if (shown_ && (nodes_[function_id].kind == PickleNode::kOther || !nodes_[function_id].module.empty()))
     return CallForeign(function_id, std::move(args));
-  if (nodes_[function_id].kind != PickleNode::kGlobal) return Fail("it calls what is not a function");
+  if (nodes_[function_id].kind != PickleNode::kGlobal) return Fail(Msg("it calls what is not a function"));
   if (function == "collections OrderedDict" && args.empty()) return Make(PickleNode::kDict), true;
   if (function == "torch Size" && args.size() == 1) return stack_.push_back(args[0]), true;
   if (function.starts_with("torch._utils _rebuild_tensor")) return Tensor(args, function.ends_with("_v3"));
@@ -234,14 +236,14 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "torch_npu.npu._format Format" && args.size() == 1) return stack_.push_back(args[0]), true;
   // (tensor, dtype, device, requires_grad)
   if (function == "torch._utils _rebuild_device_tensor_from_cpu_tensor" && args.size() == 4) {
-    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a tensor is described in a different way");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail(Msg("a tensor is described in a different way"));
     PtTensor& tensor = tensors_[static_cast<size_t>(nodes_[args[0]].i)];
     tensor.requires_grad = nodes_[args[3]].i != 0, tensor.plain = false;
     return stack_.push_back(args[0]), true;
   }
   if (function.starts_with("torch._utils _rebuild_parameter") && args.size() >= 2) {
     if (shown_ && nodes_[args[0]].kind == PickleNode::kOther) return MakeObject(function_id, std::move(args));
-    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail("a parameter is not a tensor");
+    if (nodes_[args[0]].kind != PickleNode::kTensor) return Fail(Msg("a parameter is not a tensor"));
     tensors_[static_cast<size_t>(nodes_[args[0]].i)].requires_grad = nodes_[args[1]].i != 0;
     return stack_.push_back(args[0]), true;
   }
@@ -249,7 +251,7 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (function == "torch._tensor _rebuild_from_type_v2" && args.size() == 4) {
     const PickleNode &inner = nodes_[args[0]], &inner_args = nodes_[args[2]];
     if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
-      return Fail("a tensor is described in a different way");
+      return Fail(Msg("a tensor is described in a different way"));
     }
     if (IsHostile(args[0]) || !Call(inner.text, args[0], inner_args.items)) return false;
     if (Top().kind == PickleNode::kTensor) {
@@ -262,8 +264,7 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     return true;
   }
   if (shown_) return MakeObject(function_id, std::move(args));
-  if (!IsOpaquePtFunction(function))
-    return Fail("it calls " + std::string(function) + " differently from torch.save()");
+  if (!IsOpaquePtFunction(function)) return Fail(Msg("it calls {} differently from torch.save()", function));
   items_ += args.size();
   PickleNode& made = Make(PickleNode::kOther);
   made.text = function.substr(function.find(' ') + 1);
@@ -289,9 +290,10 @@ bool Machine::CallForeign(Id function_id, std::vector<Id> args) {
 
 bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
   const PickleNode& node = nodes_[tuple];
-  if (node.kind != PickleNode::kTuple || node.items.size() > kMaxDims) return Fail("a shape is not a tuple of numbers");
+  if (node.kind != PickleNode::kTuple || node.items.size() > kMaxDims)
+    return Fail(Msg("a shape is not a tuple of numbers"));
   for (Id id : node.items) {
-    if (nodes_[id].kind != PickleNode::kInt || nodes_[id].i < 0) return Fail("a shape is not a tuple of numbers");
+    if (nodes_[id].kind != PickleNode::kInt || nodes_[id].i < 0) return Fail(Msg("a shape is not a tuple of numbers"));
     out->push_back(nodes_[id].i);
   }
   return true;
@@ -299,17 +301,17 @@ bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
 
 // (storage, offset, shape, strides, requires_grad, hooks[, dtype])
 bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
-  if (args.size() < (names_dtype ? 7 : 4)) return Fail("a tensor is described in a different way");
+  if (args.size() < (names_dtype ? 7 : 4)) return Fail(Msg("a tensor is described in a different way"));
   const PickleNode &storage = nodes_[args[0]], &offset = nodes_[args[1]];
   if (storage.kind != PickleNode::kStorage || offset.kind != PickleNode::kInt || offset.i < 0) {
-    return Fail("a tensor is described in a different way");
+    return Fail(Msg("a tensor is described in a different way"));
   }
   PtTensor tensor;
   tensor.dtype = names_dtype ? nodes_[args[6]].dtype : storage.dtype;
   const size_t element = ElementSize(tensor.dtype);
-  if (element == 0) return Fail("a tensor has no known dtype");
+  if (element == 0) return Fail(Msg("a tensor has no known dtype"));
   if (!Integers(args[2], &tensor.shape) || !Integers(args[3], &tensor.strides)) return false;
-  if (tensor.shape.size() != tensor.strides.size()) return Fail("shape and strides do not fit together");
+  if (tensor.shape.size() != tensor.strides.size()) return Fail(Msg("shape and strides do not fit together"));
   // The offset and each stride count elements.
   int64_t last = offset.i, count = 1;
   bool empty = false, outside = false;
@@ -321,10 +323,10 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
   }
   const uint64_t elements = storage.text.size() / element;
   if (!empty && (outside || static_cast<uint64_t>(last) >= elements))
-    return Fail("a tensor reaches out of its storage");
+    return Fail(Msg("a tensor reaches out of its storage"));
   if (empty &&
       std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t n) { return n > (int64_t{1} << 40); })) {
-    return Fail("a shape is too large");
+    return Fail(Msg("a shape is too large"));
   }
   tensor.data = empty ? nullptr : storage.text.data() + static_cast<uint64_t>(offset.i) * element;
   tensor.requires_grad = args.size() > 4 && nodes_[args[4]].i != 0;
@@ -335,7 +337,8 @@ bool Machine::Tensor(const std::vector<Id>& args, bool names_dtype) {
 }
 
 bool Machine::ToValue(Id id, int depth, PtValue* out) {
-  if (++values_ > most_values_ || (depth > kMostDepth && !shown_)) return Fail("it is nested too deeply or too large");
+  if (++values_ > most_values_ || (depth > kMostDepth && !shown_))
+    return Fail(Msg("it is nested too deeply or too large"));
   const PickleNode& node = nodes_[id];
   if (depth > kMostDepth) return out->kind = PtValue::Kind::kUnread, true;
   // An object may be its own attribute; tensors are not found that way.
@@ -348,7 +351,7 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
       return true;
     case PickleNode::kStorage:
       out->kind = PtValue::Kind::kUnread;
-      return shown_ || Fail("it holds a storage without a tensor");
+      return shown_ || Fail(Msg("it holds a storage without a tensor"));
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
   out->i = node.i;
@@ -357,7 +360,7 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
   out->module = node.module;
   if (node.kind == PickleNode::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
   out->items.resize(std::min(node.items.size(), most_values_ - values_));
-  if (out->items.size() < node.items.size()) return Fail("it is nested too deeply or too large");
+  if (out->items.size() < node.items.size()) return Fail(Msg("it is nested too deeply or too large"));
   path_.push_back(id);
   for (size_t i = 0; i < node.items.size(); ++i) {
     if (!ToValue(node.items[i], depth + 1, &out->items[i])) return false;
@@ -373,7 +376,7 @@ StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storag
   pt::Machine machine(pickle, storages, objects);
   PtValue value;
   if (machine.Run(&value)) return value;
-  return BadInput(path + " cannot be read: " + machine.why() + " (data.pkl); save tensors with torch.save()");
+  return BadInput(Msg("{} cannot be read: {} (data.pkl); save tensors with torch.save()", path, machine.why()));
 }
 
 }  // namespace msprobe

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_pickle.h"
 #include "tensor/kernels/crc32.h"
@@ -17,7 +18,7 @@ StatusOr<PtFile> PtFile::Open(const std::string& path) {
 
 StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path, PtObjects objects) {
   if (bytes.size() > 1 && bytes[0] == '\x80') {
-    return BadInput(path + " has the legacy format of torch.save(): load it with torch and save it again");
+    return BadInput(Msg("{} has the legacy format of torch.save(): load it with torch and save it again", path));
   }
   PtFile file;
   file.path_ = path;
@@ -30,17 +31,17 @@ StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path, 
     pickle = m.bytes;
     break;
   }
-  if (prefix.empty()) return BadInput(path + " has no data.pkl: it was not written by torch.save()");
+  if (prefix.empty()) return BadInput(Msg("{} has no data.pkl: it was not written by torch.save()", path));
   std::unordered_map<std::string_view, std::string_view> storages;
   for (const ZipMember& m : file.members_) {
     if (!m.name.starts_with(prefix)) continue;
     const std::string_view name = m.name.substr(prefix.size());
     if (name == "byteorder" && m.bytes != "little") {
-      return BadInput(path + " was written on a big-endian machine: load it with torch and save it again");
+      return BadInput(Msg("{} was written on a big-endian machine: load it with torch and save it again", path));
     }
     if (name.starts_with("data/") && !storages.emplace(name.substr(5), m.bytes).second) {
-      return BadInput(path + " has two members " + OneLine(m.name.substr(0, 200)) +
-                      ": it was not written by torch.save()");
+      return BadInput(
+          Msg("{} has two members {}: it was not written by torch.save()", path, OneLine(m.name.substr(0, 200))));
     }
   }
   const auto find = [&](std::string_view key) -> const std::string_view* {
@@ -54,8 +55,8 @@ StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path, 
 Status PtFile::VerifyChecksums() const {
   for (const ZipMember& m : members_) {
     if (Crc32(m.bytes.data(), m.bytes.size()) == m.crc) continue;
-    return BadInput(path_ + ": the checksum of " + OneLine(m.name.substr(0, 200)) +
-                    " is wrong: the file was damaged; write it again");
+    return BadInput(Msg("{}: the checksum of {} is wrong: the file was damaged; write it again", path_,
+                        OneLine(m.name.substr(0, 200))));
   }
   return OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "tensor/files/pt_archive.h"
 #include "tensor/kernels/crc32.h"
 #include "tensor/kernels/layout.h"
@@ -20,8 +21,8 @@ namespace msprobe {
 namespace {
 
 Status Refused(const std::string& path) {
-  return InternalError(path + " could not be written (" + std::strerror(errno) +
-                       "): free some space or choose another dump_path");
+  return InternalError(Msg("{} could not be written ({}): free some space or choose another dump_path", path,
+                           KnownText(std::strerror(errno))));
 }
 
 Status WriteParts(int fd, std::span<iovec> parts, const std::string& path) {
@@ -101,7 +102,7 @@ Status WritePtFile(const std::string& path, const TensorView& t, uint64_t* bytes
   PtFrame frame;
   if (!MakeLayout(t, Order::kLogical, &layout) ||
       !MakePtFrame(t.dtype, {t.shape, static_cast<size_t>(t.ndim)}, Stem(path), ComputeCrc32(t), &frame)) {
-    return InternalError(path + " cannot be written: its tensor has no known dtype or too many dimensions");
+    return InternalError(Msg("{} cannot be written: its tensor has no known dtype or too many dimensions", path));
   }
   TempPath temp(path);
   const int fd = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);

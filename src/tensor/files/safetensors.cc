@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/members.h"
 #include "json/parser.h"
@@ -56,38 +57,38 @@ constexpr const char* kDamaged = "the header is damaged";
 constexpr const char* kNotWhole = "a size or an offset is not a whole number";
 constexpr size_t kMostDescription = size_t{64} << 10;
 
-std::string Twice(std::string_view name) { return "the name " + OneLine(name.substr(0, 100)) + " comes twice"; }
+Message Twice(std::string_view name) { return Msg("the name {} comes twice", OneLine(name.substr(0, 100))); }
 
-std::string ReadShape(const JsonValue& v, std::vector<int64_t>* shape) {
-  if (!v.IsArray()) return kDamaged;
+Message ReadShape(const JsonValue& v, std::vector<int64_t>* shape) {
+  if (!v.IsArray()) return KnownText(kDamaged);
   for (const JsonValue& size : v.Items()) {
-    if (!size.IsUInt()) return kNotWhole;
-    if (!size.IsInt() || shape->size() >= kMaxDims) return "a shape is too large";
+    if (!size.IsUInt()) return KnownText(kNotWhole);
+    if (!size.IsInt() || shape->size() >= kMaxDims) return Msg("a shape is too large");
     shape->push_back(size.Int());
   }
   return {};
 }
 
-std::string ReadType(const JsonValue& v, DType* out) {
-  if (!v.IsString()) return kDamaged;
+Message ReadType(const JsonValue& v, DType* out) {
+  if (!v.IsString()) return KnownText(kDamaged);
   for (const NamedType& type : kTypes) *out = type.name == v.Text() ? type.dtype : *out;
-  if (*out == DType::kUnknown) return "the type " + OneLine(v.Text().substr(0, 40)) + " is not read";
+  if (*out == DType::kUnknown) return Msg("the type {} is not read", OneLine(v.Text().substr(0, 40)));
   return {};
 }
 
-std::string ReadOffsets(const JsonValue& v, Entry* entry) {
-  if (v.Items().size() != 2) return kDamaged;
-  if (!v[0].IsUInt() || !v[1].IsUInt()) return kNotWhole;
+Message ReadOffsets(const JsonValue& v, Entry* entry) {
+  if (v.Items().size() != 2) return KnownText(kDamaged);
+  if (!v[0].IsUInt() || !v[1].IsUInt()) return KnownText(kNotWhole);
   entry->begin = v[0].UInt();
   entry->end = v[1].UInt();
   return {};
 }
 
 /// Why the description of a tensor is refused, or "".
-std::string ReadEntry(const JsonValue& v, Entry* entry) {
-  if (!v.IsObject()) return kDamaged;
+Message ReadEntry(const JsonValue& v, Entry* entry) {
+  if (!v.IsObject()) return KnownText(kDamaged);
   for (const JsonMember& m : v.Members()) {
-    std::string why;
+    Message why;
     if (v.Find(m.name) != &m.value) {
       why = Twice(m.name);
     } else if (m.name == "dtype") {
@@ -97,11 +98,11 @@ std::string ReadEntry(const JsonValue& v, Entry* entry) {
     } else if (m.name == "data_offsets") {
       why = ReadOffsets(m.value, entry);
     } else {
-      why = "the header has a key that the format does not know";
+      why = Msg("the header has a key that the format does not know");
     }
     if (!why.empty()) return why;
   }
-  return v.size() == 3 ? "" : "a tensor lacks its description";
+  return v.size() == 3 ? Message() : Msg("a tensor lacks its description");
 }
 
 /// Texts by name; nothing of them is kept.
@@ -117,10 +118,10 @@ bool IsMetadata(std::string_view text) {
 }
 
 /// The header, an object of objects, one tensor at a time: little memory, whatever it holds. Why it is refused, or "".
-std::string ReadHeader(std::string_view text, std::vector<Entry>* out) {
+Message ReadHeader(std::string_view text, std::vector<Entry>* out) {
   const JsonOptions strict{.strict = true};
   const size_t start = SkipSpace(text, 0);
-  if (start == text.size() || text[start] != '{') return kDamaged;
+  if (start == text.size() || text[start] != '{') return KnownText(kDamaged);
   MemberScanner scanner(text, start + 1);
   std::unordered_set<std::string> names;
   JsonDoc doc;
@@ -128,28 +129,28 @@ std::string ReadHeader(std::string_view text, std::vector<Entry>* out) {
   for (;;) {
     const MemberScanner::Step step = scanner.Next(&m);
     if (step == MemberScanner::Step::kEnd) break;
-    if (step != MemberScanner::Step::kMember) return kDamaged;
+    if (step != MemberScanner::Step::kMember) return KnownText(kDamaged);
     const std::string_view quoted(m.key.data() - 1, m.key.size() + 2);
-    if (!ParseJson(quoted, "", &doc, 0, strict).ok()) return kDamaged;
-    if (names.size() >= kMostNames) return "it holds too many tensors";
+    if (!ParseJson(quoted, "", &doc, 0, strict).ok()) return KnownText(kDamaged);
+    if (names.size() >= kMostNames) return Msg("it holds too many tensors");
     const auto [name, fresh] = names.emplace(doc.Text());
     if (!fresh) return Twice(*name);
     const std::string_view value = text.substr(m.begin, m.end - m.begin);
     if (*name == "__metadata__") {
-      if (!IsMetadata(value)) return kDamaged;
+      if (!IsMetadata(value)) return KnownText(kDamaged);
       continue;
     }
-    if (value.size() > kMostDescription || !ParseJson(value, "", &doc, 0, strict).ok()) return kDamaged;
+    if (value.size() > kMostDescription || !ParseJson(value, "", &doc, 0, strict).ok()) return KnownText(kDamaged);
     Entry entry;
     entry.tensor.name = *name;
-    if (std::string why = ReadEntry(doc, &entry); !why.empty()) return why;
+    if (Message why = ReadEntry(doc, &entry); !why.empty()) return why;
     out->push_back(std::move(entry));
   }
-  return SkipSpace(text, scanner.position()) == text.size() ? "" : "text follows the header";
+  return SkipSpace(text, scanner.position()) == text.size() ? Message() : Msg("text follows the header");
 }
 
 /// Why the tensors do not fill `data` one behind the other, or "". Sets where they lie.
-std::string Place(std::string_view data, std::vector<Entry>* entries) {
+Message Place(std::string_view data, std::vector<Entry>* entries) {
   std::vector<Entry*> in_order;
   for (Entry& e : *entries) in_order.push_back(&e);
   std::sort(in_order.begin(), in_order.end(), [](const Entry* a, const Entry* b) {
@@ -158,16 +159,16 @@ std::string Place(std::string_view data, std::vector<Entry>* entries) {
   uint64_t at = 0;
   for (Entry* e : in_order) {
     const std::string name = OneLine(e->tensor.name.substr(0, 100));
-    if (e->begin < at) return "the bytes of " + name + " overlap those of another tensor";
-    if (e->begin > at) return "bytes before " + name + " belong to no tensor";
-    if (e->end < e->begin || e->end > data.size()) return "the bytes of " + name + " lie outside of the file";
+    if (e->begin < at) return Msg("the bytes of {} overlap those of another tensor", name);
+    if (e->begin > at) return Msg("bytes before {} belong to no tensor", name);
+    if (e->end < e->begin || e->end > data.size()) return Msg("the bytes of {} lie outside of the file", name);
     uint64_t bytes = 0;
     if (!SetContiguous(&e->tensor, data.size(), &bytes) || bytes != e->end - e->begin)
-      return "the shape of " + name + " does not fit its bytes";
+      return Msg("the shape of {} does not fit its bytes", name);
     e->tensor.data = data.data() + e->begin;
     at = e->end;
   }
-  return at == data.size() ? "" : "bytes behind the last tensor belong to no tensor";
+  return at == data.size() ? Message() : Msg("bytes behind the last tensor belong to no tensor");
 }
 
 uint64_t HeaderLength(std::string_view bytes) {
@@ -185,7 +186,7 @@ std::string_view TypeName(DType t) {
 
 Status WriteElements(const TensorView& view, OutputFile* file) {
   Layout layout;
-  if (!MakeLayout(view, Order::kLogical, &layout)) return BadInput(file->path() + ": a tensor cannot be written");
+  if (!MakeLayout(view, Order::kLogical, &layout)) return BadInput(Msg("{}: a tensor cannot be written", file->path()));
   Status status;
   if (layout.count == 0) return status;
   LayoutWalker(layout).Walk(0, layout.count, [&](const char* p, size_t n) {
@@ -199,16 +200,16 @@ Status WriteElements(const TensorView& view, OutputFile* file) {
 bool LooksLikeSafetensors(std::string_view bytes) { return bytes.size() > kLength && bytes[kLength] == '{'; }
 
 StatusOr<std::vector<FileTensor>> ReadSafetensors(std::string_view bytes, const std::string& path) {
-  const auto refuse = [&](const std::string& why) {
-    return BadInput(path + " cannot be read: " + why + " (safetensors); write the file again");
+  const auto refuse = [&](const Message& why) {
+    return BadInput(Msg("{} cannot be read: {} (safetensors); write the file again", path, why));
   };
-  if (bytes.size() < kLength) return refuse("it ends in its header");
+  if (bytes.size() < kLength) return refuse(Msg("it ends in its header"));
   const uint64_t length = HeaderLength(bytes);
-  if (length > kMostHeader) return refuse("its header is larger than 100 MB");
-  if (length > bytes.size() - kLength) return refuse("it ends in its header");
+  if (length > kMostHeader) return refuse(Msg("its header is larger than 100 MB"));
+  if (length > bytes.size() - kLength) return refuse(Msg("it ends in its header"));
   std::vector<Entry> entries;
-  if (std::string why = ReadHeader(bytes.substr(kLength, length), &entries); !why.empty()) return refuse(why);
-  if (std::string why = Place(bytes.substr(kLength + length), &entries); !why.empty()) return refuse(why);
+  if (Message why = ReadHeader(bytes.substr(kLength, length), &entries); !why.empty()) return refuse(why);
+  if (Message why = Place(bytes.substr(kLength + length), &entries); !why.empty()) return refuse(why);
   std::vector<FileTensor> tensors;
   tensors.reserve(entries.size());
   for (Entry& e : entries) tensors.push_back(std::move(e.tensor));
@@ -237,9 +238,9 @@ StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector
     Layout layout;
     const TensorView view{nullptr, t.dtype, static_cast<int>(t.shape.size()), t.shape.data(), nullptr};
     if (type.empty() || !MakeLayout(view, Order::kLogical, &layout)) {
-      return BadInput(path + ": safetensors does not know the type of " + shown + ": convert it first");
+      return BadInput(Msg("{}: safetensors does not know the type of {}: convert it first", path, shown));
     }
-    if (!names.insert(t.name).second) return BadInput(path + ": the name " + shown + " comes twice: rename a tensor");
+    if (!names.insert(t.name).second) return BadInput(Msg("{}: the name {} comes twice: rename a tensor", path, shown));
     const uint64_t begin = at;
     at += static_cast<uint64_t>(layout.count) * layout.element;
     json.ObjectMember(t.name, [&] {
@@ -250,7 +251,7 @@ StatusOr<std::string> SafetensorsHead(const std::string& path, const std::vector
   }
   json.EndObject();
   header.append((kLength - header.size() % kLength) % kLength, ' ');
-  if (header.size() > kMostHeader) return BadInput(path + ": the names of the tensors are too long: write fewer");
+  if (header.size() > kMostHeader) return BadInput(Msg("{}: the names of the tensors are too long: write fewer", path));
   const uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), kLength) + header;
 }

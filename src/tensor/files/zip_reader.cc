@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/message.h"
+
 namespace msprobe {
 namespace {
 
@@ -78,7 +80,8 @@ bool Overlap(std::vector<Stretch>* stretches) {
 
 StatusOr<std::vector<ZipMember>> ReadZip(std::string_view file, const std::string& path) {
   const auto broken = [&](const std::string& what) {
-    return BadInput(path + " is not a whole zip archive (" + what + "): it was probably cut short; write it again");
+    return BadInput(
+        Msg("{} is not a whole zip archive ({}): it was probably cut short; write it again", path, KnownText(what)));
   };
   Directory directory;
   if (!FindDirectory(file, &directory)) return broken("its directory is missing");
@@ -99,7 +102,7 @@ StatusOr<std::vector<ZipMember>> ReadZip(std::string_view file, const std::strin
     member.name = rest.substr(kEntry, name);
     if (!TakeLarge(rest.substr(kEntry + name, extra), &size, &packed, &offset)) return broken("an entry is damaged");
     if (method != 0 || (flags & 1) != 0 || packed != size) {
-      return BadInput(path + " has compressed or encrypted members: save it with torch.save()");
+      return BadInput(Msg("{} has compressed or encrypted members: save it with torch.save()", path));
     }
     if (!Has(file, offset, kLocal) || At<uint32_t>(file, offset) != 0x04034b50u) return broken("a member is missing");
     const uint64_t begin = offset + kLocal + At<uint16_t>(file, offset + 26) + At<uint16_t>(file, offset + 28);

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "tensor/kernels/layout.h"
 #include "tensor/kernels/metrics_sources.h"
@@ -24,10 +25,10 @@ class ElementReader {
     double probe = 0;
     dtype_ = t.dtype;
     if (!MakeLayout(t, Order::kLogical, &layout_) || !metrics::ToDoubles(dtype_, &probe, 0, &probe)) {
-      return BadInput("the tensor has a type or shape without numbers: it cannot be shown");
+      return BadInput(Msg("the tensor has a type or shape without numbers: it cannot be shown"));
     }
     if (layout_.count > kMostPreviewed)
-      return BadInput("the tensor has more than 4294967296 elements: it is not shown");
+      return BadInput(Msg("the tensor has more than 4294967296 elements: it is not shown"));
     return OkStatus();
   }
   int64_t count() const { return layout_.count; }
@@ -340,7 +341,7 @@ class Previewer {
     if (options_.slice < 0 || options_.slice >= slice.slices) {
       // Of two tensors one may have fewer slices: it has no picture then.
       if (golden_view_ && !paired_ && map != &out_.target.heat) return OkStatus();
-      return BadInput("the tensor has fewer slices than that: choose one from 0");
+      return BadInput(Msg("the tensor has fewer slices than that: choose one from 0"));
     }
     const HeatMap empty = slice.Empty();
     *map = empty;

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "monitor/rank_directory.h"
 #include "sheet/check_names.h"
@@ -30,7 +31,7 @@ constexpr size_t kMaxVisited = 200000;  // a dump of tensors may lie below, a fi
 
 StatusOr<std::string> RealPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr), &std::free);
-  if (real == nullptr) return BadInput(std::strerror(errno));
+  if (real == nullptr) return BadInput(KnownText(std::strerror(errno)));
   return std::string(real.get());
 }
 
@@ -51,8 +52,8 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
   std::error_code ec;
   fs::directory_iterator it(real, fs::directory_options::none, ec);
   if (ec) {
-    walk->skipped->push_back(
-        {relative.empty() ? "." : relative, fmt::format("cannot be read ({}): check its permissions", ec.message())});
+    walk->skipped->push_back({relative.empty() ? "." : relative,
+                              Msg("cannot be read ({}): check its permissions", KnownText(ec.message()))});
     return;
   }
   for (; !walk->full && it != fs::directory_iterator(); it.increment(ec)) {
@@ -60,7 +61,7 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
     if (++walk->entries > kMaxVisited || walk->files->size() >= kMaxFiles) {
       walk->full = true;
       walk->skipped->push_back(
-          {relative.empty() ? "." : relative, "holds too many files to search: serve a directory further down"});
+          {relative.empty() ? "." : relative, Msg("holds too many files to search: serve a directory further down")});
       return;
     }
     const std::string name = it->path().filename().string();
@@ -84,19 +85,19 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
     if (resolved.ok()) {
       walk->files->push_back({below, resolved->second});
     } else {
-      walk->skipped->push_back({below, resolved.status().message()});
+      walk->skipped->push_back({below, resolved.status().text()});
     }
   }
 }
 
 Status CheckRelative(std::string_view file) {
   if (file.empty() || file.size() >= PATH_MAX || file[0] == '/' || file.find('\0') != std::string_view::npos) {
-    return UsageError("file is not a relative path: choose from the list of files");
+    return UsageError(Msg("file is not a relative path: choose from the list of files"));
   }
   for (size_t at = 0; at <= file.size();) {
     const size_t end = std::min(file.find('/', at), file.size());
     if (file.substr(at, end - at) == "..")
-      return UsageError(fmt::format("{} points out of the directory: choose from the list of files", file));
+      return UsageError(Msg("{} points out of the directory: choose from the list of files", file));
     at = end + 1;
   }
   return OkStatus();
@@ -118,12 +119,12 @@ StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
   directory.shown_ = path;
   auto real = RealPath(path);
   if (!real.ok())
-    return BadInput(fmt::format("{} cannot be opened ({}): give the directory with the .vis.db files", path,
-                                real.status().message()));
+    return BadInput(
+        Msg("{} cannot be opened ({}): give the directory with the .vis.db files", path, real.status().text()));
   directory.real_ = *std::move(real);
   if (IsDirectory(directory.real_)) return directory;
   if (!IsRegularFile(directory.real_) || !IsShown(directory.real_)) {
-    return BadInput(fmt::format(
+    return BadInput(Msg(
         "{} is neither a directory nor a .vis.db or .trend.db file: give the directory with the .vis.db files", path));
   }
   directory.only_ = BaseName(directory.real_);
@@ -138,7 +139,7 @@ void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile
     if (resolved.ok()) {
       files->push_back({only_, resolved->second});
     } else {
-      skipped->push_back({only_, resolved.status().message()});
+      skipped->push_back({only_, resolved.status().text()});
     }
     return;
   }
@@ -155,16 +156,15 @@ void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile
 StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_view file) const {
   MSP_RETURN_IF_ERROR(CheckRelative(file));
   if (!IsShown(file) || (!only_.empty() && file != only_)) {
-    return BadInput(fmt::format("{} is not one of the files here: choose from the list of files", file));
+    return BadInput(Msg("{} is not one of the files here: choose from the list of files", file));
   }
   auto real = RealPath(JoinPath(real_, file));
-  if (!real.ok()) return BadInput(fmt::format("{} does not exist: choose from the list of files", file));
+  if (!real.ok()) return BadInput(Msg("{} does not exist: choose from the list of files", file));
   const std::string inside = real_ == "/" ? real_ : real_ + "/";
   if (!StartsWith(*real, inside))
-    return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", file));
+    return UsageError(Msg("{} is a link out of the directory: serve the directory it points to", file));
   FileStamp stamp;
-  if (!ReadStamp(*real, &stamp))
-    return BadInput(fmt::format("{} is not a regular file: choose from the list of files", file));
+  if (!ReadStamp(*real, &stamp)) return BadInput(Msg("{} is not a regular file: choose from the list of files", file));
   return std::make_pair(*std::move(real), stamp);
 }
 
@@ -172,10 +172,10 @@ StatusOr<std::string> GraphDirectory::ResolveRun(std::string_view run) const {
   MSP_RETURN_IF_ERROR(CheckRelative(run));
   auto real = RealPath(JoinPath(real_, run));
   if (!real.ok() || !IsDirectory(*real) || !only_.empty()) {
-    return BadInput(fmt::format("{} does not exist: choose from the list of files", run));
+    return BadInput(Msg("{} does not exist: choose from the list of files", run));
   }
   if (*real != real_ && !StartsWith(*real, real_ == "/" ? real_ : real_ + "/")) {
-    return UsageError(fmt::format("{} is a link out of the directory: serve the directory it points to", run));
+    return UsageError(Msg("{} is a link out of the directory: serve the directory it points to", run));
   }
   return *std::move(real);
 }

@@ -25,7 +25,8 @@ struct FoundFile {
 };
 
 struct SkippedFile {
-  std::string file, reason;
+  std::string file;
+  Message reason;
 };
 
 /// "x.trend.db": statistics over steps, no graph.

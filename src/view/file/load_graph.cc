@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/message.h"
 #include "base/parallel.h"
 #include "view/file/compact_graph.h"
 #include "view/file/rulings.h"
@@ -31,8 +32,8 @@ StatusOr<GraphSides> LoadGraph(const VisFile& file, int64_t step, int64_t rank) 
     MSP_RETURN_IF_ERROR(LoadSides(file, step, rank, &graph));
   }
   if (graph.target.empty() && graph.golden.empty()) {
-    return BadInput(fmt::format("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
-                                file.shown(), step, rank));
+    return BadInput(Msg("{} has no graph of step {} rank {}: choose from the steps and ranks that it lists",
+                        file.shown(), step, rank));
   }
   graph.step = step;
   graph.rank = rank;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/message.h"
 #include "base/name_hash.h"
 #include "base/parallel.h"
 
@@ -35,10 +36,10 @@ void NodeNames::Reserve(size_t names) {
 
 Status NodeNames::Append(std::string_view name) {
   if (name.size() > kMaxHashedNameBytes)
-    return BadInput("holds a node name longer than 64 KiB: it was not written by a graph tool");
+    return BadInput(Msg("holds a node name longer than 64 KiB: it was not written by a graph tool"));
   if (chunks_.empty() || (1u << kChunkBits) - chunks_.back().used < name.size()) {
     if (chunks_.size() == kMaxChunks)
-      return BadInput("holds more than 4 GiB of node names: it was not written by a graph tool");
+      return BadInput(Msg("holds more than 4 GiB of node names: it was not written by a graph tool"));
     chunks_.push_back({std::make_unique_for_overwrite<char[]>(1u << kChunkBits), 0});
   }
   Chunk& chunk = chunks_.back();

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 
 namespace msprobe::view {
@@ -30,14 +31,13 @@ std::string RealPathOf(const std::string& path) {
 
 /// Parts joined anew; kUsage for what must not be in a request.
 StatusOr<std::string> Normal(std::string_view path) {
-  const auto refuse = [&](std::string_view why) {
-    return UsageError(
-        fmt::format("{} {}: browse the served directory and choose again", OneLine(path.substr(0, 200)), why));
+  const auto refuse = [&](const Message& why) {
+    return UsageError(Msg("{} {}: browse the served directory and choose again", OneLine(path.substr(0, 200)), why));
   };
   if (path.size() >= PATH_MAX || path.find('\0') != std::string_view::npos || !IsUtf8(path)) {
-    return refuse("is not a path");
+    return refuse(Msg("is not a path"));
   }
-  if (path.starts_with('/')) return refuse("is an absolute path");
+  if (path.starts_with('/')) return refuse(Msg("is an absolute path"));
   std::string out;
   int parts = 0;
   for (size_t at = 0; at < path.size();) {
@@ -45,8 +45,8 @@ StatusOr<std::string> Normal(std::string_view path) {
     const std::string_view part = path.substr(at, end - at);
     at = end + 1;
     if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse("points out of the directory");
-    if (++parts > kMaxParts) return refuse("is too deep");
+    if (part == "..") return refuse(Msg("points out of the directory"));
+    if (++parts > kMaxParts) return refuse(Msg("is too deep"));
     if (!out.empty()) out += '/';
     out += part;
   }
@@ -89,11 +89,11 @@ StatusOr<std::string> ServedTree::Existing(std::string_view path) const {
   const std::string whole = relative.empty() ? real_ : JoinPath(real_, relative);
   const std::string real = RealPathOf(whole);
   if (real.empty()) {
-    return BadInput(fmt::format("{} cannot be opened ({}): browse the served directory and choose again", OneLine(path),
-                                std::strerror(errno)));
+    return BadInput(Msg("{} cannot be opened ({}): browse the served directory and choose again", OneLine(path),
+                        KnownText(std::strerror(errno))));
   }
   if (real != whole) {
-    return BadInput(fmt::format("{} is or lies behind a link: serve the directory it points to", OneLine(path)));
+    return BadInput(Msg("{} is or lies behind a link: serve the directory it points to", OneLine(path)));
   }
   return relative;
 }
@@ -101,13 +101,13 @@ StatusOr<std::string> ServedTree::Existing(std::string_view path) const {
 StatusOr<std::string> ServedTree::Directory(std::string_view path) const {
   MSP_ASSIGN_OR_RETURN(std::string relative, Existing(path));
   if (relative.empty() || IsDirectory(JoinPath(real_, relative))) return relative;
-  return BadInput(fmt::format("{} is not a directory: browse the served directory and choose again", OneLine(path)));
+  return BadInput(Msg("{} is not a directory: browse the served directory and choose again", OneLine(path)));
 }
 
 StatusOr<std::string> ServedTree::File(std::string_view path) const {
   MSP_ASSIGN_OR_RETURN(std::string relative, Existing(path));
   if (!relative.empty() && IsRegularFile(JoinPath(real_, relative))) return relative;
-  return BadInput(fmt::format("{} is not a file: browse the served directory and choose again", OneLine(path)));
+  return BadInput(Msg("{} is not a file: browse the served directory and choose again", OneLine(path)));
 }
 
 StatusOr<std::string> ServedTree::Place(std::string_view path) const {
@@ -115,19 +115,19 @@ StatusOr<std::string> ServedTree::Place(std::string_view path) const {
   for (size_t at = 0; at < relative.size();) {
     const size_t end = std::min(relative.find('/', at), relative.size());
     if (relative[at] == '.') {
-      return UsageError(fmt::format("{} has a hidden part: give a name that does not begin with a dot", OneLine(path)));
+      return UsageError(Msg("{} has a hidden part: give a name that does not begin with a dot", OneLine(path)));
     }
     struct stat st {};
     const std::string up_to_here = JoinPath(real_, std::string_view(relative).substr(0, end));
     if (lstat(up_to_here.c_str(), &st) != 0) {
       at = end + 1;
       if (errno == ENOENT) continue;  // nor is what is below it
-      return BadInput(fmt::format("{} cannot be used ({}): give another name", OneLine(path), std::strerror(errno)));
+      return BadInput(Msg("{} cannot be used ({}): give another name", OneLine(path), KnownText(std::strerror(errno))));
     }
     const bool last = end == relative.size();
     if (!S_ISDIR(st.st_mode) && !(last && S_ISREG(st.st_mode))) {
-      return BadInput(fmt::format("{} goes through what is not a directory (links are not followed): give another name",
-                                  OneLine(path)));
+      return BadInput(
+          Msg("{} goes through what is not a directory (links are not followed): give another name", OneLine(path)));
     }
     at = end + 1;
   }
@@ -140,7 +140,7 @@ StatusOr<TreeListing> ServedTree::List(std::string_view path) const {
   const std::string here = out.path.empty() ? real_ : JoinPath(real_, out.path);
   const Dir dir(opendir(here.c_str()), &closedir);
   if (!dir) {
-    return BadInput(fmt::format("{} cannot be read ({}): check its permissions", out.path, std::strerror(errno)));
+    return BadInput(Msg("{} cannot be read ({}): check its permissions", out.path, KnownText(std::strerror(errno))));
   }
   out.kind = KindOf(here);
   while (const dirent* entry = readdir(dir.get())) {
@@ -173,14 +173,12 @@ StatusOr<std::string> ServedTree::Inside(const std::string& absolute) const {
   std::string real = absolute.starts_with('/') && absolute.find('\0') == std::string::npos ? RealPathOf(absolute) : "";
   if (real.empty()) {
     return BadInput(
-        fmt::format("{} is not there any more: keep the dump where it was when the graph was made", OneLine(absolute)));
+        Msg("{} is not there any more: keep the dump where it was when the graph was made", OneLine(absolute)));
   }
   const std::string inside = real_ == "/" ? real_ : real_ + "/";
   if (real == real_ || real.starts_with(inside)) return real;
-  return BadInput(
-      fmt::format("{} lies outside of the served directory: serve a directory that holds the graph and the "
-                  "dump",
-                  OneLine(absolute)));
+  return BadInput(Msg("{} lies outside of the served directory: serve a directory that holds the graph and the dump",
+                      OneLine(absolute)));
 }
 
 }  // namespace msprobe::view

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 
 namespace msprobe::view {
 namespace {
@@ -38,17 +39,16 @@ std::string FileUri(const std::string& path) {
 Status Failure(int code, std::string_view file, const char* text) {
   switch (code & 0xff) {
     case SQLITE_NOTADB:
-      return BadInput(fmt::format("{} is not a SQLite database: write it again with msprobe graph_visualize", file));
+      return BadInput(Msg("{} is not a SQLite database: write it again with msprobe graph_visualize", file));
     case SQLITE_INTERRUPT: return Interrupted();
-    case SQLITE_NOMEM: return InternalError(fmt::format("out of memory while reading {}: close other programs", file));
+    case SQLITE_NOMEM: return InternalError(Msg("out of memory while reading {}: close other programs", file));
     case SQLITE_TOOBIG:
-      return InternalError(fmt::format("{} holds a value larger than {} MiB: it was not written by a graph tool", file,
-                                       kMaxValueBytes >> 20));
+      return InternalError(
+          Msg("{} holds a value larger than {} MiB: it was not written by a graph tool", file, kMaxValueBytes >> 20));
     case SQLITE_CORRUPT:
-      return InternalError(fmt::format(
-          "{} is damaged or still being written ({}): wait for the writer to end, or write it again", file, text));
-    default:
-      return InternalError(fmt::format("{} cannot be read ({}): check the file and its permissions", file, text));
+      return InternalError(
+          Msg("{} is damaged or still being written ({}): wait for the writer to end, or write it again", file, text));
+    default: return InternalError(Msg("{} cannot be read ({}): check the file and its permissions", file, text));
   }
 }
 
@@ -133,8 +133,8 @@ StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) const {
   const int code =
       sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
   if (code == SQLITE_ERROR) {
-    return BadInput(fmt::format("{} is not a graph database ({}): graph_visualize of msprobe writes such files", shown_,
-                                sqlite3_errmsg(db_)));
+    return BadInput(Msg("{} is not a graph database ({}): graph_visualize of msprobe writes such files", shown_,
+                        sqlite3_errmsg(db_)));
   }
   if (code != SQLITE_OK) return Failure(code, shown_, sqlite3_errmsg(db_));
   return SqliteStatement(stmt, shown_);

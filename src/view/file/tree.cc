@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/message.h"
+
 namespace msprobe::view {
 namespace {
 
@@ -19,7 +21,8 @@ void KeepValue(int64_t value, size_t at, int64_t* first, std::vector<int64_t>* l
 }  // namespace
 
 Status Tree::AddNumbered(const TreeNode& node, uint32_t name, uint32_t parent_name, uint32_t partner_name) {
-  if (nodes_.size() >= kMaxNodes) return BadInput("has more than 16 million nodes in one rank: split the dump by step");
+  if (nodes_.size() >= kMaxNodes)
+    return BadInput(Msg("has more than 16 million nodes in one rank: split the dump by step"));
   KeepPlace(node);
   Packed p;
   p.name = name;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/message.h"
 #include "graph/db/vis_schema.h"
 
 namespace msprobe::view {
@@ -129,8 +130,7 @@ StatusOr<std::unique_ptr<VisFile>> VisFile::Open(const std::string& path, std::s
   if (!connection.ok()) {
     struct stat wal {};
     if (connection.status().code() == Code::kBadInput && stat((path + "-wal").c_str(), &wal) == 0 && wal.st_size > 0) {
-      return BadInput(
-          fmt::format("{} is still being written (its -wal file is not empty): wait for the writer to end", shown));
+      return BadInput(Msg("{} is still being written (its -wal file is not empty): wait for the writer to end", shown));
     }
     return connection.status();
   }
@@ -149,9 +149,9 @@ StatusOr<std::unique_ptr<VisFile::Connection>> VisFile::Connect() const {
   }
   if (tables != 3 && !compact) {
     return BadInput(
-        fmt::format("{} is not a graph database (tb_nodes, tb_stack or tb_config is missing): graph_visualize of "
-                    "msprobe writes such files",
-                    shown_));
+        Msg("{} is not a graph database (tb_nodes, tb_stack or tb_config is missing): graph_visualize of msprobe "
+            "writes such files",
+            shown_));
   }
   MSP_ASSIGN_OR_RETURN(SqliteStatement graph, db.Prepare(compact ? kCompactGraphSql : kGraphSql));
   MSP_ASSIGN_OR_RETURN(SqliteStatement record, db.Prepare(compact ? CompactRecordSql() : std::string(kRecordSql)));
@@ -178,8 +178,7 @@ void VisFile::GiveBack(std::unique_ptr<Connection> connection) const {
 Status VisFile::ReadConfig(Connection* connection) {
   MSP_ASSIGN_OR_RETURN(SqliteStatement query, connection->db.Prepare(kConfigSql));
   MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
-  if (!row)
-    return BadInput(fmt::format("{} has no row in tb_config: its writer was interrupted, write it again", shown_));
+  if (!row) return BadInput(Msg("{} has no row in tb_config: its writer was interrupted, write it again", shown_));
   compact_ = connection->compact;
   config_.compared = query.Text(0) == "compare";
   config_.task = query.Text(1);
@@ -216,7 +215,7 @@ Status VisFile::ReadConfig(Connection* connection) {
 }
 
 Status VisFile::InFile(const Status& status) const {
-  return status.ok() ? status : BadInput(fmt::format("{} {}", shown_, status.message()));
+  return status.ok() ? status : BadInput(Msg("{} {}", shown_, status.text()));
 }
 
 Status VisFile::LoadSide(int64_t step, int64_t rank, std::string_view side, Tree* out) const {
@@ -254,7 +253,7 @@ StatusOr<NodeRecord> VisFile::LoadRecord(int64_t rowid) const {
   query.Reset();
   query.Bind(1, rowid);
   MSP_ASSIGN_OR_RETURN(const bool row, query.Step());
-  if (!row) return InternalError(fmt::format("{} changed while it was read: load the page again", shown_));
+  if (!row) return InternalError(Msg("{} changed while it was read: load the page again", shown_));
   NodeRecord record;
   record.inputs = ParseRows(query.Text(0));
   record.outputs = ParseRows(query.Text(1));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -75,7 +76,7 @@ class Export {
     MSP_ASSIGN_OR_RETURN(SqliteStatement config, db_.Prepare("SELECT graph_type, task, tool_tip, micro_steps, "
                                                              "overflow_check, node_colors FROM tb_config"));
     MSP_ASSIGN_OR_RETURN(const bool found, config.Step());
-    if (!found) return BadInput(path_ + " is no graph file: its settings are missing");
+    if (!found) return BadInput(Msg("{} is no graph file: its settings are missing", path_));
     const bool compared = config.Text(0) == "compare";
     JsonWriter json(&text_, kIndented);
     json.BeginObject();
@@ -106,7 +107,7 @@ class Export {
                          db_.Prepare("SELECT count(DISTINCT step || '_' || rank) FROM tb_nodes"));
     MSP_ASSIGN_OR_RETURN(const bool found, count.Step());
     if (found && count.Int(0) == 1) return OkStatus();
-    return BadInput(path_ + " holds several ranks or steps, and a .vis file one: give the directory of one rank");
+    return BadInput(Msg("{} holds several ranks or steps, and a .vis file one: give the directory of one rank", path_));
   }
 
   Status Flush(size_t least) {
@@ -138,7 +139,7 @@ class Export {
       MSP_RETURN_IF_ERROR(WriteNode(&nodes, compared && side == "NPU", json));
       MSP_RETURN_IF_ERROR(Flush(kFlushBytes));
     }
-    if (first) return BadInput(path_ + " holds no nodes of " + std::string(side));
+    if (first) return BadInput(Msg("{} holds no nodes of {}", path_, side));
     json->EndObject();
     return OkStatus();
   }

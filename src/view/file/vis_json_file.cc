@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
+#include "base/message.h"
 #include "base/page_trim.h"
 #include "base/text.h"
 #include "json/members.h"
@@ -124,15 +125,14 @@ void VisJsonFile::Nodes::Place(uint32_t root) {
 }
 
 Status VisJsonFile::Cut() const {
-  return BadInput(
-      fmt::format("{} ends at byte {} in the middle of its text: wait for the writer to end, or write it again", shown_,
-                  text_.size()));
+  return BadInput(Msg("{} ends at byte {} in the middle of its text: wait for the writer to end, or write it again",
+                      shown_, text_.size()));
 }
 
 Status VisJsonFile::Bad(size_t at, std::string_view expected) const {
   if (at >= text_.size()) return Cut();
-  return BadInput(fmt::format("{} is damaged at byte {}: expected {} but found {}, write it again", shown_, at,
-                              expected, ShownByte(text_[at])));
+  return BadInput(Msg("{} is damaged at byte {}: expected {} but found {}, write it again", shown_, at, expected,
+                      ShownByte(text_[at])));
 }
 
 StatusOr<std::unique_ptr<VisJsonFile>> VisJsonFile::Open(const std::string& path, std::string_view shown,
@@ -151,7 +151,7 @@ StatusOr<std::unique_ptr<VisJsonFile>> VisJsonFile::Open(const std::string& path
 Status VisJsonFile::ReadSettings(VisSettings* settings) {
   const size_t start = SkipSpace(text_, 0);
   if (start >= text_.size() || text_[start] != '{') {
-    return BadInput(shown_ + " is not a graph of msprobe (no JSON object): graph_visualize writes graphs");
+    return BadInput(Msg("{} is not a graph of msprobe (no JSON object): graph_visualize writes graphs", shown_));
   }
   MemberScanner scanner(text_, start + 1);
   Member m;
@@ -162,7 +162,8 @@ Status VisJsonFile::ReadSettings(VisSettings* settings) {
       case MemberScanner::Step::kBad: return Bad(scanner.position(), scanner.expected());
       case MemberScanner::Step::kEnd:
         if (target_.nodes != 0 && settings->compared == (golden_.nodes != 0)) return OkStatus();
-        return BadInput(shown_ + " is not a graph of msprobe (no member \"node\"): graph_visualize writes graphs");
+        return BadInput(
+            Msg("{} is not a graph of msprobe (no member \"node\"): graph_visualize writes graphs", shown_));
       case MemberScanner::Step::kMember: break;
     }
     const bool object = text_[m.begin] == '{';
@@ -293,7 +294,7 @@ Status VisJsonFile::ReadNodes(const Side& side, Nodes* out) const {
       case MemberScanner::Step::kMember: break;
     }
     if (out->list.size() >= kMostVisNodes) {
-      return BadInput(shown_ + " has more than 16 million nodes in one rank: split the dump by step");
+      return BadInput(Msg("{} has more than 16 million nodes in one rank: split the dump by step", shown_));
     }
     Node node;
     // The quotes stand around the key in the file.
@@ -327,7 +328,7 @@ Status VisJsonFile::LoadSide(std::string_view side, Tree* out) const {
     node.overflow = read.overflow;
     node.type = read.type;
     const Status added = out->Add(node, read.name, read.up, read.partner);
-    if (!added.ok()) return BadInput(shown_ + " " + added.message());
+    if (!added.ok()) return BadInput(Msg("{} {}", shown_, added.text()));
   }
   out->Link();
   return OkStatus();

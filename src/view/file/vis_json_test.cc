@@ -141,8 +141,8 @@ TEST_F(VisJsonTest, WhatIsNoGraphIsRefusedInOneLine) {
     Serve();
     const auto list = viewer->Files();
     ASSERT_EQ(list->skipped.size(), 1u) << text;
-    EXPECT_NE(list->skipped[0].reason.find(why), std::string::npos) << list->skipped[0].reason;
-    EXPECT_EQ(list->skipped[0].reason.find('\n'), std::string::npos);
+    EXPECT_NE(list->skipped[0].reason.English().find(why), std::string::npos) << list->skipped[0].reason.English();
+    EXPECT_EQ(list->skipped[0].reason.English().find('\n'), std::string::npos);
   }
   dir.Write("r.vis", Replaced("\"Mint.b.0.forward\": {", "\"Mint.b.0.forward\": [{}, {"));
   Serve();

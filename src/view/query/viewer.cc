@@ -122,7 +122,7 @@ StatusOr<FileList> Viewer::Files() {
     if (file.ok()) {
       list.files.push_back(std::move(f));
     } else {
-      list.skipped.push_back({f.file, file.status().message()});
+      list.skipped.push_back({f.file, file.status().text()});
     }
   }
   std::sort(list.skipped.begin(), list.skipped.end(), [](const auto& a, const auto& b) { return a.file < b.file; });

@@ -245,7 +245,7 @@ TEST_F(ViewerTest, FilesListsWhatItCanReadAndSaysWhyNot) {
   EXPECT_EQ(list->files[0].file, "c.vis.db");
   EXPECT_EQ(list->files[1].file, "inner.vis.db");
   std::map<std::string, std::string> reasons;
-  for (const auto& s : list->skipped) reasons[s.file] = s.reason;
+  for (const auto& s : list->skipped) reasons[s.file] = s.reason.English();
   EXPECT_EQ(reasons.size(), 6u) << ToJson(*list);
   EXPECT_NE(reasons["sub/text.vis.db"].find("not a SQLite database"), std::string::npos) << reasons["sub/text.vis.db"];
   EXPECT_NE(reasons["sub/empty.vis.db"].find("not a graph database"), std::string::npos);
@@ -263,7 +263,8 @@ TEST_F(ViewerTest, FileThatEndsWithinItsLastPage) {
   auto list = viewer->Files();
   ASSERT_TRUE(list.ok());
   ASSERT_EQ(list->skipped.size(), 1u) << ToJson(*list);
-  EXPECT_NE(list->skipped[0].reason.find("is damaged or still being written (it ends early)"), std::string::npos);
+  EXPECT_NE(list->skipped[0].reason.English().find("is damaged or still being written (it ends early)"),
+            std::string::npos);
 }
 
 TEST_F(ViewerTest, NamesThatPointOutside) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "monitor/series_writer.h"
 #include "sheet/sheet_reader.h"
@@ -78,7 +79,7 @@ class CsvToSeries {
       }
     }
     if (name_ == kAbsent || step_ == kAbsent || names.empty()) {
-      return BadInput("it has no columns name and step: is it a file of a training monitor?");
+      return BadInput(Msg("it has no columns name and step: is it a file of a training monitor?"));
     }
     const auto [known, fresh] =
         tables_.emplace(fmt::format("{}\n{}", metric, fmt::join(names, "\n")), static_cast<uint32_t>(tables_.size()));
@@ -166,7 +167,7 @@ StatusOr<std::optional<SeriesFile>> SeriesOfCsv(const std::string& directory, Cu
   const char* temp = std::getenv("TMPDIR");
   std::string path = JoinPath(temp != nullptr && *temp != '\0' ? temp : "/tmp", "msprobe_series_XXXXXX");
   const int fd = mkstemp(path.data());
-  if (fd < 0) return InternalError(path + " cannot be made: set TMPDIR to a directory with space");
+  if (fd < 0) return InternalError(Msg("{} cannot be made: set TMPDIR to a directory with space", path));
   close(fd);
   SeriesWriter writer;
   Status status = writer.Open(path);

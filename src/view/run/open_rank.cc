@@ -6,6 +6,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/message.h"
+
 namespace msprobe::view {
 namespace {
 
@@ -84,8 +86,7 @@ StatusOr<std::pair<size_t, size_t>> OpenRank::Find(const RunRowsQuery& query) co
     const auto stat = std::find(metric.stats.begin(), metric.stats.end(), query.stat);
     if (stat != metric.stats.end()) return std::pair(m, static_cast<size_t>(stat - metric.stats.begin()));
   }
-  return BadInput(
-      fmt::format("the rank has no metric {} with {}: choose one that the run has", query.metric, query.stat));
+  return BadInput(Msg("the rank has no metric {} with {}: choose one that the run has", query.metric, query.stat));
 }
 
 OpenRank::Summary* OpenRank::Summarize(size_t metric, size_t stat, Deadline until) {
@@ -164,7 +165,7 @@ StatusOr<RunTile> OpenRank::Tile(const RunTileQuery& query, Deadline until) {
   const auto [metric, stat] = found;
   const double width = std::ldexp(static_cast<double>(series_->interval()), query.level);
   if (std::abs(static_cast<double>(query.from)) * width > kFarthest) {
-    return UsageError("from is not an integer within the steps of a run: give a smaller one");
+    return UsageError(Msg("from is not an integer within the steps of a run: give a smaller one"));
   }
   RunTile tile;
   tile.rows = ChosenRows(series_->metrics()[metric], query);

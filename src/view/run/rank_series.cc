@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/message.h"
 
 namespace msprobe::view {
 namespace {
@@ -29,8 +30,8 @@ StatusOr<std::unique_ptr<RankSeries>> RankSeries::Open(const std::vector<std::st
     if (file) series->sources_.push_back({*std::move(file), true, 0, {}, {}, {}, {}});
   }
   if (series->sources_.empty()) {
-    return BadInput(fmt::format("{} holds neither monitor.series nor csv files of a monitor: choose another rank",
-                                directories.empty() ? std::string() : directories.back()));
+    return BadInput(Msg("{} holds neither monitor.series nor csv files of a monitor: choose another rank",
+                        directories.empty() ? std::string() : directories.back()));
   }
   return series;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "monitor/rank_directory.h"
 #include "view/run/csv_series.h"
 
@@ -104,7 +105,7 @@ StatusOr<const RunCache::Listing*> RunCache::List(const std::string& path) {
   }
   if (listing.ranks.empty()) {
     if (!IsRegularFile(JoinPath(path, "monitor.series"))) {
-      return BadInput("the directory holds no ranks of a monitored run: choose from the list of files");
+      return BadInput(Msg("the directory holds no ranks of a monitored run: choose from the list of files"));
     }
     listing.ranks.push_back(0);
     listing.directories[0].push_back(path);
@@ -134,7 +135,7 @@ StatusOr<std::shared_ptr<OpenRank>> RunCache::Rank(const std::string& path, int6
   MSP_ASSIGN_OR_RETURN(const Listing* listing, List(path));
   const auto directories = listing->directories.find(rank);
   if (directories == listing->directories.end()) {
-    return BadInput(fmt::format("the run has no rank {}: choose one that it has", rank));
+    return BadInput(Msg("the run has no rank {}: choose one that it has", rank));
   }
   const std::string key = fmt::format("{}\n{}", rank, path);
   const uint64_t stamp = StampOf(directories->second);

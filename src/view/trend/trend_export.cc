@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "base/message.h"
 #include "json/writer.h"
 #include "view/trend/trend_cells.h"
 #include "view/trend/trend_file.h"
@@ -42,7 +43,7 @@ StatusOr<ExportedTrend> TrendFile::Export(const std::vector<int64_t>& steps, con
   info.steps = Kept(info_.steps, steps);
   info.ranks = Kept(info_.ranks, ranks);
   if (info.steps.empty() || info.ranks.empty()) {
-    return BadInput(fmt::format("{} has no values of the chosen steps and ranks", shown_));
+    return BadInput(Msg("{} has no values of the chosen steps and ranks", shown_));
   }
   const size_t columns = info.steps.size();
   uint64_t cells = 0;
@@ -51,9 +52,9 @@ StatusOr<ExportedTrend> TrendFile::Export(const std::vector<int64_t>& steps, con
     cells += metric.stats.size() * info.ranks.size() * of_metric_.at(metric.id).size() * columns;
     if (cells > kMostExported) {
       return BadInput(
-          fmt::format("{} has more than {} values, too many for a page without a server: choose fewer with "
-                      "--step and --rank, or use msprobe serve",
-                      shown_, kMostExported));
+          Msg("{} has more than {} values, too many for a page without a server: choose fewer with --step and --rank, "
+              "or use msprobe serve",
+              shown_, kMostExported));
     }
   }
   for (const TrendMetric& metric : info.metrics) {

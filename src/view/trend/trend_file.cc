@@ -7,6 +7,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/message.h"
 #include "view/trend/trend_cells.h"
 
 namespace msprobe::view {
@@ -113,7 +114,7 @@ Status TrendFile::LoadMetrics() {
       columns_.emplace_back(columns.Text(0));
   }
   if (!whole || columns_.empty() || !keyed) {
-    return BadInput(fmt::format("{} is not a trend file: msprobe data2db writes such files", shown_));
+    return BadInput(Msg("{} is not a trend file: msprobe data2db writes such files", shown_));
   }
   MSP_ASSIGN_OR_RETURN(const bool marks, HasTables("'msprobe_absent'", 1));
   MSP_ASSIGN_OR_RETURN(const bool marks_keyed, HasKey("msprobe_absent"));
@@ -162,8 +163,7 @@ Status TrendFile::LoadTargets() {
     MSP_ASSIGN_OR_RETURN(const bool more, rows.Step());
     if (!more) break;
     if (targets_.size() == kMaxTargets) {
-      return BadInput(
-          fmt::format("{} holds more than {} targets: collect fewer steps or modules", shown_, kMaxTargets));
+      return BadInput(Msg("{} holds more than {} targets: collect fewer steps or modules", shown_, kMaxTargets));
     }
     const std::string_view name = rows.Text(1).substr(0, kMaxNameBytes);
     targets_[rows.Int(0)] = {names_.size(), static_cast<uint32_t>(name.size()), rows.Int(2), rows.Int(3)};
@@ -215,7 +215,7 @@ Status TrendFile::LoadExtent() {
     if (rows.Int(0) != rank || ranks.empty()) ranks.insert(rank = rows.Int(0));
     if (rows.Int(1) != step || steps.empty()) steps.insert(step = rows.Int(1));
     if (ranks.size() > kMaxColumns || steps.size() > kMaxColumns) {
-      return BadInput(fmt::format("{} holds more than {} ranks or steps: collect fewer of them", shown_, kMaxColumns));
+      return BadInput(Msg("{} holds more than {} ranks or steps: collect fewer of them", shown_, kMaxColumns));
     }
     const auto targets = seen.find(rows.Int(3));  // of the metrics there are: rows may name any
     if (targets == seen.end() || targets_.count(rows.Int(2)) == 0) continue;
@@ -235,9 +235,9 @@ StatusOr<const TrendMetric*> TrendFile::FindMetric(std::string_view metric, std:
   for (const TrendMetric& m : info_.metrics) {
     if (m.name != metric) continue;
     if (std::find(m.stats.begin(), m.stats.end(), stat) != m.stats.end()) return &m;
-    return BadInput(fmt::format("{} has no statistic {} of {}: choose one that the file has", shown_, stat, metric));
+    return BadInput(Msg("{} has no statistic {} of {}: choose one that the file has", shown_, stat, metric));
   }
-  return BadInput(fmt::format("{} has no metric {}: choose one that the file has", shown_, metric));
+  return BadInput(Msg("{} has no metric {}: choose one that the file has", shown_, metric));
 }
 
 TrendTargetName TrendFile::NameOf(int64_t id) const {
@@ -251,7 +251,7 @@ StatusOr<std::vector<int64_t>> TrendFile::Chosen(const TrendQuery& query, int64_
   for (const std::string& tag : query.tags) {
     const auto tagged = of_tag_.find(fmt::format("{}\n{}", metric, tag));
     if (tagged == of_tag_.end()) {
-      return BadInput(fmt::format("{} has no tag {}: choose one that the file has", shown_, tag));
+      return BadInput(Msg("{} has no tag {}: choose one that the file has", shown_, tag));
     }
     ids = Common(ids, tagged->second);
   }
@@ -321,8 +321,8 @@ Status TrendFile::FillColumn(const Cells& cells, const std::vector<int64_t>& tar
 
 Status TrendFile::CheckSortable(uint64_t rows, uint64_t columns) const {
   if (rows * columns <= kMaxSorted) return OkStatus();
-  return BadInput(fmt::format("{} has {} rows of {} values here, too many to sort: narrow them by a name or a tag",
-                              shown_, rows, columns));
+  return BadInput(
+      Msg("{} has {} rows of {} values here, too many to sort: narrow them by a name or a tag", shown_, rows, columns));
 }
 
 Status TrendFile::FillTargets(const TrendQuery& query, int64_t metric, const std::vector<int64_t>& targets,
@@ -346,7 +346,7 @@ StatusOr<TrendGrid> TrendFile::Grid(const TrendQuery& query) {
   if (query.dimension == TrendDimension::kTarget) return TargetGrid(query, metric->id, limit, std::move(grid));
   const std::vector<int64_t>& known = query.dimension == TrendDimension::kStep ? info_.steps : info_.ranks;
   if (!std::binary_search(known.begin(), known.end(), query.value)) {
-    return BadInput(fmt::format("{} has no such step or rank ({}): choose one that the file has", shown_, query.value));
+    return BadInput(Msg("{} has no such step or rank ({}): choose one that the file has", shown_, query.value));
   }
   MSP_ASSIGN_OR_RETURN(std::vector<int64_t> targets, Chosen(query, metric->id));
   grid.total = targets.size();
@@ -366,7 +366,7 @@ StatusOr<TrendGrid> TrendFile::Grid(const TrendQuery& query) {
 
 StatusOr<TrendGrid> TrendFile::TargetGrid(const TrendQuery& query, int64_t metric, uint64_t limit, TrendGrid grid) {
   if (targets_.count(query.value) == 0) {
-    return BadInput(fmt::format("{} has no target {}: choose one that the file has", shown_, query.value));
+    return BadInput(Msg("{} has no target {}: choose one that the file has", shown_, query.value));
   }
   grid.total = info_.ranks.size();
   grid.ranks = info_.ranks;
@@ -392,7 +392,7 @@ StatusOr<TrendGrid> TrendFile::TargetGrid(const TrendQuery& query, int64_t metri
 
 StatusOr<std::vector<TrendPoint>> TrendFile::Line(const TrendLineQuery& query) {
   if (query.rank.has_value() == query.step.has_value()) {
-    return UsageError("a line follows the steps of a rank or the ranks of a step: give rank or step");
+    return UsageError(Msg("a line follows the steps of a rank or the ranks of a step: give rank or step"));
   }
   MSP_ASSIGN_OR_RETURN(const TrendMetric* metric, FindMetric(query.metric, query.stat));
   const std::lock_guard lock(mutex_);
@@ -404,7 +404,7 @@ StatusOr<std::vector<TrendPoint>> TrendFile::Line(const TrendLineQuery& query) {
       target = id;
     }
   }
-  if (target < 0) return BadInput(fmt::format("{} has no target {} with {}", shown_, query.name, query.metric));
+  if (target < 0) return BadInput(Msg("{} has no target {} with {}", shown_, query.name, query.metric));
   std::vector<TrendPoint> line;
   for (const int64_t at : query.rank ? info_.steps : info_.ranks) {
     MSP_RETURN_IF_ERROR(Walk({query.stat, metric->id, query.rank.value_or(at), query.step.value_or(at)}, target, target,

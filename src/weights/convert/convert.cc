@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/open_checkpoint.h"
 
@@ -23,7 +24,7 @@ StatusOr<Target> TargetOf(const std::string& output, const Checkpoint& from) {
   if (output.ends_with(".safetensors")) return Target{WriteSafetensorsFile, torch};
   if (output.ends_with(".pt") || output.ends_with(".pth") || output.ends_with(".bin"))
     return Target{WriteTorchFile, torch};
-  return UsageError(OneLine(output) + " has no known ending: name a file .ckpt, .safetensors, .pt, .pth or .bin");
+  return UsageError(Msg("{} has no known ending: name a file .ckpt, .safetensors, .pt, .pth or .bin", OneLine(output)));
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ StatusOr<ConvertReport> ConvertCheckpoint(const std::string& input, const std::s
                                           const ConvertOptions& options) {
   MSP_ASSIGN_OR_RETURN(Checkpoint from, OpenCheckpoint(input));
   MSP_ASSIGN_OR_RETURN(const Target target, TargetOf(output, from));
-  if (PathExists(output)) return BadInput(output + " exists: choose another file");
-  if (from.tensors.empty()) return BadInput(input + " holds no weights: give the checkpoint of a model");
+  if (PathExists(output)) return BadInput(Msg("{} exists: choose another file", output));
+  if (from.tensors.empty()) return BadInput(Msg("{} holds no weights: give the checkpoint of a model", input));
   std::optional<MapFile> map;
   if (!options.map.empty()) {
     MSP_ASSIGN_OR_RETURN(map, ReadMapFile(options.map));
@@ -63,7 +64,7 @@ StatusOr<ConvertReport> ConvertCheckpoint(const std::string& input, const std::s
   report.notes = from.notes;
   report.notes.insert(report.notes.end(), plan.notes.begin(), plan.notes.end());
   if (!from.optimizer.empty())
-    report.notes.push_back(fmt::format("{} states of the optimizer are not converted", from.optimizer.size()));
+    report.notes.push_back(Msg("{} states of the optimizer are not converted", from.optimizer.size()));
   return report;
 }
 

@@ -23,7 +23,8 @@ struct ConvertReport {
   size_t tensors = 0;
   uint64_t bytes = 0;
   std::vector<std::pair<std::string, std::string>> names;  // from, to
-  std::vector<std::string> left_out, notes;
+  std::vector<std::string> left_out;
+  std::vector<Message> notes;
 };
 
 /// `output` ends in .ckpt (MindSpore), .safetensors, or .pt, .pth, .bin (torch.save()) and does not exist yet.

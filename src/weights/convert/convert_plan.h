@@ -23,7 +23,8 @@ enum class NamesOf : uint8_t {
 struct ConvertPlan {
   std::vector<OutWeight> weights;
   std::vector<std::pair<std::string, std::string>> names;  // from, to
-  std::vector<std::string> left_out, notes;
+  std::vector<std::string> left_out;
+  std::vector<Message> notes;
 
   /// As it lies in the input but for its name.
   void Take(const WeightTensor& t, std::string name);

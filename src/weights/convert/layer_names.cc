@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/convert/convert_plan.h"
 #include "weights/role_words.h"
@@ -107,8 +108,7 @@ Status PlanByMap(const Checkpoint& from, const MapFile& map, std::unordered_set<
   for (const auto& [label, name] : map.pairs) {
     const auto found = known.find(label);
     if (found == known.end()) {
-      return BadInput(
-          fmt::format("the map names {}, which {} does not hold: correct the map", OneLine(label), from.path));
+      return BadInput(Msg("the map names {}, which {} does not hold: correct the map", OneLine(label), from.path));
     }
     plan->Take(found->second.tensor, name);
     done->insert(found->second.source);
@@ -152,10 +152,10 @@ Status PlanByLayers(const Checkpoint& from, NamesOf names, const MapFile* map, C
     plan->weights.back().shape = std::move(shape);
   }
   if (unclear > 0) {
-    plan->notes.push_back(fmt::format(
-        "{} weights of convolutions have kernels of height 1, which those of Conv1d have in MindSpore: they keep their "
-        "four dimensions; --like takes the shapes of a checkpoint of the PyTorch model",
-        unclear));
+    plan->notes.push_back(
+        Msg("{} weights of convolutions have kernels of height 1, which those of Conv1d have in MindSpore: they keep "
+            "their four dimensions; --like takes the shapes of a checkpoint of the PyTorch model",
+            unclear));
   }
   return OkStatus();
 }

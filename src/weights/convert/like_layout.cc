@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/convert/convert_plan.h"
 #include "weights/name_map.h"
@@ -44,7 +45,7 @@ class LikeTensor {
     }
     if (out_.dtype != pair.a.dtype || out_.plus != plus) {
       return BadInput(
-          fmt::format("the parts of {} have different types: convert them first, with --dtype", OneLine(like_.name)));
+          Msg("the parts of {} have different types: convert them first, with --dtype", OneLine(like_.name)));
     }
     for (const WeightBlock& b : pair.b.blocks) {
       for (const WeightBlock& a : pair.a.blocks) {
@@ -66,8 +67,8 @@ class LikeTensor {
     const bool fits = std::all_of(out_.blocks.begin(), out_.blocks.end(),
                                   [&](const WeightBlock& block) { return block.begin.size() == out_.shape.size(); });
     if (!fits || !IsCovered(out_)) {
-      return BadInput(fmt::format("{} {} is not filled by {}: the models differ, or a table of words is padded",
-                                  OneLine(like_.name), ShapeText(like_.shape), OneLine(sources_)));
+      return BadInput(Msg("{} {} is not filled by {}: the models differ, or a table of words is padded",
+                          OneLine(like_.name), ShapeText(like_.shape), OneLine(sources_)));
     }
     plan->names.emplace_back(sources_, like_.name);
     plan->weights.push_back({like_.name, like_.shape, out_.dtype, std::move(out_)});
@@ -108,10 +109,9 @@ Status PlanLike(Checkpoint* from, Checkpoint* like, const MapFile* map, ConvertP
   }
   if (guesses > 0) {
     return BadInput(
-        fmt::format("{} of the weights of {} have no partner of their shape that names tell for certain, {} "
-                    "among them: write a map with 'msprobe ckpt compare A B --map-out FILE', correct it and "
-                    "give it with --map",
-                    guesses, like->path, OneLine(guessed)));
+        Msg("{} of the weights of {} have no partner of their shape that names tell for certain, {} among them: write "
+            "a map with 'msprobe ckpt compare A B --map-out FILE', correct it and give it with --map",
+            guesses, like->path, OneLine(guessed)));
   }
   for (LikeTensor& t : made) {
     if (!t.empty()) MSP_RETURN_IF_ERROR(t.Finish(plan));

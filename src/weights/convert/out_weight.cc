@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/message.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
@@ -109,8 +110,7 @@ Status StreamElements(const Checkpoint& from, const OutWeight& weight,
       for (double& value : values) value += t.plus;
     }
     if (!known || !FromDoubles(weight.dtype, values.data(), n, converted.data()))
-      return BadInput(t.label() + " cannot be converted to " + std::string(DTypeName(weight.dtype)) +
-                      ": leave its type as it is");
+      return BadInput(Msg("{} cannot be converted to {}: leave its type as it is", t.label(), DTypeName(weight.dtype)));
     MSP_RETURN_IF_ERROR(take({converted.data(), converted.size()}));
   }
   for (const WeightBlock& block : t.blocks) from.Release(block);

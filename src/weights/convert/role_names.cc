@@ -17,6 +17,7 @@ struct ModelName {
 };
 constexpr ModelName kModelNames[] = {
 #define MSPROBE_MODEL_NAME(role, transformers, mindformers) {role, transformers, mindformers},
+#include "base/message.h"
 #include "weights/convert/model_names.def"
 #undef MSPROBE_MODEL_NAME
 };
@@ -31,10 +32,9 @@ std::string_view TakeLayer(std::string_view role, std::string* layer) {
   return end == std::string_view::npos ? std::string_view() : role.substr(end + 1);
 }
 
-Status NotLikeLlama(const Checkpoint& from, const std::string& why) {
-  return BadInput(
-      fmt::format("{} is not built like LLaMA ({}): name a checkpoint of the model that is to load it with --like",
-                  from.path, why));
+Status NotLikeLlama(const Checkpoint& from, const Message& why) {
+  return BadInput(Msg("{} is not built like LLaMA ({}): name a checkpoint of the model that is to load it with --like",
+                      from.path, why));
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Status PlanByRoles(const Checkpoint& from, NamesOf names, ConvertPlan* plan) {
                                      [&](const ModelName& name) { return name.role == role; });
     const bool inside = found != std::end(kModelNames) && Contains(found->transformers, "{}");
     if (found == std::end(kModelNames) || inside != !layer.empty())
-      return NotLikeLlama(from, "it has " + OneLine(part.tensor.label().substr(0, 200)));
+      return NotLikeLlama(from, Msg("it has {}", OneLine(part.tensor.label().substr(0, 200))));
     if (!layer.empty()) layers.insert(layer);
     if (role == "mlp.gate weight") gated.insert(layer);
     std::string name(names == NamesOf::kMindFormers ? found->mindformers : found->transformers);
@@ -62,10 +62,10 @@ Status PlanByRoles(const Checkpoint& from, NamesOf names, ConvertPlan* plan) {
     }
     plan->Take(t, name);
   }
-  if (layers.empty() || gated != layers) return NotLikeLlama(from, "its layers have no gate");
-  if (padded > 0) plan->notes.push_back(fmt::format("the rows behind word {} are left out", from.facts.vocab));
+  if (layers.empty() || gated != layers) return NotLikeLlama(from, Msg("its layers have no gate"));
+  if (padded > 0) plan->notes.push_back(Msg("the rows behind word {} are left out", from.facts.vocab));
   if (from.facts.zero_centred.value_or(false))
-    plan->notes.emplace_back("1 is added to the norms, which are centred on zero (layernorm_1p)");
+    plan->notes.emplace_back(Msg("1 is added to the norms, which are centred on zero (layernorm_1p)"));
   return OkStatus();
 }
 

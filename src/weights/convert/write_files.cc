@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_archive.h"
 #include "tensor/files/safetensors.h"
@@ -34,8 +35,7 @@ Status CheckNames(const std::string& path, const std::vector<OutWeight>& weights
   std::unordered_set<std::string_view> names;
   for (const OutWeight& w : weights) {
     if (w.name.empty() || !names.insert(w.name).second) {
-      return BadInput(
-          fmt::format("{}: two weights would have the name {}: give a map with --map", path, ShownName(w.name)));
+      return BadInput(Msg("{}: two weights would have the name {}: give a map with --map", path, ShownName(w.name)));
     }
   }
   return OkStatus();
@@ -138,12 +138,12 @@ Status WriteMindSporeFile(const std::string& path, const Checkpoint& from, const
   MSP_RETURN_IF_ERROR(CheckNames(path, weights));
   for (const OutWeight& w : weights) {
     if (MindSporeType(w.dtype).empty()) {
-      return BadInput(fmt::format("{}: MindSpore has no type {} for {}: convert it with --dtype", path,
-                                  DTypeName(w.dtype), ShownName(w.name)));
+      return BadInput(Msg("{}: MindSpore has no type {} for {}: convert it with --dtype", path, DTypeName(w.dtype),
+                          ShownName(w.name)));
     }
     if (w.tensor.elements() == 0)
-      return BadInput(fmt::format("{}: {} has no elements, which MindSpore does not store: leave it out with --map",
-                                  path, ShownName(w.name)));
+      return BadInput(Msg("{}: {} has no elements, which MindSpore does not store: leave it out with --map", path,
+                          ShownName(w.name)));
   }
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   for (const OutWeight& w : weights) {

@@ -13,13 +13,14 @@ const FOR_PROGRAMS = [
   /must be (something else|%s)/,
   /too many for a page without|choose fewer with|takes more than|has no (values|graph) of the chosen/, // msprobe export
   /give the directory with the \.vis\.db files|cannot be used \(.*another --port/, // when it starts
+  /^x is no graph file|^x holds (several ranks|no nodes)|gives no random numbers/, // graph_visualize -i, and when it starts
   /^the request is not for a path|is given twice|is not an integer|is malformed|\bescape\b/,
 ];
 
 /** Texts of Status values, with a word for each value in them. */
 function sentences(source: string): string[] {
   const found: string[] = [];
-  for (const [, call] of source.matchAll(/(?:BadInput|UsageError|InternalError)\(\s*((?:fmt::format\()?\s*(?:"(?:[^"\\]|\\.)*"\s*)+)/g)) {
+  for (const [, call] of source.matchAll(/(?:BadInput|UsageError|InternalError)\(\s*((?:(?:fmt::format|Msg)\()?\s*(?:"(?:[^"\\]|\\.)*"\s*)+)/g)) {
     const text = [...call!.matchAll(/"((?:[^"\\]|\\.)*)"/g)].map(([, part]) => part).join('').replaceAll('\\"', '"');
     found.push(text.replaceAll('{{', '<').replaceAll('}}', '>').replace(/\{[^}]*\}/g, 'x'));
   }

@@ -32,6 +32,7 @@ const LINES: [RegExp, string][] = [
   [/^no graph of (.+) has a node (.+): check its name, or search for it$/, '$1 的任何图中都没有节点 $2'],
   [/^(.+) has no golden node (.+) at step (.+) rank (.+): check its name, or search for it$/, '$1 的 step $3、rank $4 中，标杆侧没有节点 $2'],
   [/^(.+) is still being written \(its -wal file is not empty\): wait for the writer to end$/, '$1 仍在写入（-wal 文件不为空）：请等待写入结束'],
+  [/^(.+) is not a graph of msprobe \((.+)\): graph_visualize writes graphs$/, '$1 不是 msprobe 的图（$2）：图由 graph_visualize 生成'],
   [/^(.+) is not a graph database \((.+)\): graph_visualize of msprobe writes such files$/, '$1 不是图数据文件（$2）：此类文件由 msprobe graph_visualize 生成'],
   [/^(.+) has no row in tb_config: its writer was interrupted, write it again$/, '$1 不完整（tb_config 为空）：写入曾被中断，请重新生成'],
   [/^(.+) is not a SQLite database: write it again with msprobe graph_visualize$/, '$1 不是 SQLite 数据库：请用 msprobe graph_visualize 重新生成'],

@@ -1,4 +1,4 @@
-#include "base/six_digits.h"
+#include "compare/first_difference/six_digits.h"
 
 #include <gtest/gtest.h>
 
