@@ -65,6 +65,13 @@ ThreadBudget::Task::~Task() {
   budget_->Divide();
 }
 
+namespace {
+// Never destroyed: hooks may fire while the interpreter shuts down.
+const Status& kOutOfMemory = *new Status(InternalError(Msg("out of memory")));
+}  // namespace
+
+Status OutOfMemory() noexcept { return kOutOfMemory; }
+
 Status StatusOfException() noexcept {
   try {
     throw;
@@ -73,7 +80,7 @@ Status StatusOfException() noexcept {
       return InternalError(
           Msg("out of memory: close other programs or set MSPROBE_THREADS=1, then run the command again"));
     } catch (const std::bad_alloc&) {
-      return InternalError(Msg("out of memory"));  // so short a text needs none
+      return OutOfMemory();
     }
   } catch (const std::exception& e) {
     return InternalError(Msg("internal fault ({}): please report it with the command line", e.what()));

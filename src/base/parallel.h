@@ -59,6 +59,8 @@ Status ParallelOrdered(size_t n, size_t window, const std::function<StatusOr<T>(
 
 /// What a thread must not let through (no memory, above all) as a Status, kInternal.
 Status StatusOfException() noexcept;
+/// kInternal. It is made beforehand, so it needs no memory.
+Status OutOfMemory() noexcept;
 
 /// Starts up to `count` threads with the caller's share: fewer, perhaps none, when the machine gives no more.
 std::vector<std::thread> StartThreads(size_t count, const std::function<void()>& work);

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/parallel.h"
+
 namespace msprobe {
 namespace {
 
@@ -31,7 +33,7 @@ Status NoMemory(const std::string& dir) noexcept {
   try {
     return InternalError(dir + " could not be written (not enough memory): the ops since the last flush are lost");
   } catch (const std::bad_alloc&) {
-    return InternalError("out of memory");  // short enough to need none
+    return OutOfMemory();
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/parallel.h"
 #include "tensor/files/npy_writer.h"
 #include "tensor/files/pt_writer.h"
 #include "tensor/kernels/crc32.h"
@@ -271,7 +272,7 @@ void TensorFiles::Stop(const Status& why) {
   try {
     error_ = why;
   } catch (const std::bad_alloc&) {
-    error_ = InternalError("out of memory");  // short enough to need none
+    error_ = OutOfMemory();
   }
 }
 
@@ -324,7 +325,7 @@ void TensorFiles::WithMemory(const std::function<void()>& work) noexcept {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    Note(InternalError("out of memory"), 0, false);  // a text that needs none
+    Note(OutOfMemory(), 0, false);
   }
 }
 

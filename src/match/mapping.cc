@@ -10,8 +10,6 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-std::string Quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
-
 Status BadEntry(const std::string& path, const YamlNode& node, const Message& why) {
   return BadInput(Msg("{}, line {}: {}", path, node.line, why));
 }

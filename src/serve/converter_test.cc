@@ -30,6 +30,7 @@ case "$2" in
   partial) echo '[msprobe] error: 1 of 2 graphs are missing' >&2; echo '{"file": "./out/build_1.vis.db"}'; exit 3;;
   plan) echo '{"plan": [1, 2]}';;
   fail) echo '[msprobe] error: dump.json is empty: run again' >&2; exit 3;;
+  both) printf '[msprobe] error: all ranks does not exist\n\036[msprobe] error: all ranks 不存在\n' >&2; exit 3;;
   early) echo 'PROGRESS: {"current_progress": 0, "process_running": false, "error_msg": ["no such directory"]}'; exit 3;;
   noise) yes 'PROGRESS: {"current_progress": -7' | head -n 20000; yes x | head -c 3000000; yes y | head -c 3000000 >&2;;
   killed) kill -9 $$;;
@@ -112,6 +113,11 @@ TEST_F(ConverterTest, Failures) {
   EXPECT_EQ(Run("fail").state, State::kFailed);
   EXPECT_EQ(Run("fail").error.english, "dump.json is empty: run again");
   EXPECT_EQ(Run("early").error.english, "no such directory");
+  const Conversion both = Run("both");
+  EXPECT_EQ(both.error.english, "all ranks does not exist");
+  EXPECT_EQ(both.error.chinese, "all ranks 不存在");
+  ASSERT_EQ(both.log.size(), 1u);
+  EXPECT_EQ(both.log[0].chinese, "[msprobe] error: all ranks 不存在");
   EXPECT_NE(Run("killed").error.english.find("signal 9"), std::string::npos);
   Converter absent(dir / "absent", dir.path());
   EXPECT_EQ(absent.Start({}), 1);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/parallel.h"
 #include "bindings/python/framework.h"
 
 namespace msprobe {
@@ -120,7 +121,7 @@ void NotePythonError() noexcept {
   }
 }
 
-Status NoMemory() noexcept { return InternalError("out of memory"); }
+Status NoMemory() noexcept { return OutOfMemory(); }
 
 InTool::InTool() : outer_(t_flags.tool) {
   Runtime& r = rt();
