@@ -363,12 +363,8 @@ void BindSettings(nb::module_& m) {
   m.def("add_parameter_owner", &AddParameterOwnerFrom, nb::arg("module"), nb::arg("base"),
         "Records the gradients of a module's own parameters, and none of its calls.");
   m.def(
-      "watch_works",
-      [](nb::handle type) {
-        watch_work_type = WatchWorkType;
-        WatchWorkType(reinterpret_cast<PyTypeObject*>(type.ptr()));
-      },
-      nb::arg("type"), "Follows who waits for works of this class and, from then on, of those below it.");
+      "watch_works", [](nb::handle type) { WatchWorks(reinterpret_cast<PyTypeObject*>(type.ptr())); }, nb::arg("type"),
+      "Follows who waits for works of this class and, from then on, of those below it.");
   m.def("add_module", &AddModuleFrom, nb::arg("module"), nb::arg("base"),
         "Hooks a module whose entries are named base, as Module.fc.Linear.");
   m.def("add_cell", &AddCellFrom, nb::arg("cell"), nb::arg("base"), "The same for a Cell, as Cell.fc.Dense.");

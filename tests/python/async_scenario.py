@@ -2,7 +2,7 @@
 
 `async_scenario.py DIRECTORY`: the memory is written over right behind the wait. Each process writes DIRECTORY/seen{rank}.json,
 [[case, {position of the argument: numbers of its tensors as they were when it was waited for}, same]]; `same`: the run
-without the tool saw the same.
+without the tool saw the same. "1:0" is position 0 of the call that has the number 1; None instead of numbers: it never came.
 """
 
 import json
@@ -14,6 +14,18 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from async_blocks import (
+    BLOCKS,
+    SYNC_BLOCKS,
+    device_block,
+    device_block_put_aside,
+    given,
+    in_block,
+    numbers,
+    one_by_one,
+    raised,
+    two_groups,
+)
 from forked import fork
 
 WORLD = 2
@@ -58,12 +70,13 @@ class OwnGroup(dist.ProcessGroup):
     def __init__(self, rank, size):
         super().__init__(rank, size)
         self.gloo = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cpu"))
+        self.told = None  # list: within a block of the device
 
     def allreduce(self, tensors, options=None):
         return OwnWork(self.gloo.allreduce(tensors, options), tensors)
 
     def broadcast(self, tensors, options=None):
-        return OwnWork(self.gloo.broadcast(tensors, options), tensors)
+        return self._begin(self.gloo.broadcast, tensors, options)
 
     def allgather(self, outputs, tensors, options=None):
         return OwnWork(self.gloo.allgather(outputs, tensors, options), outputs[0])
@@ -74,15 +87,28 @@ class OwnGroup(dist.ProcessGroup):
     def send(self, tensors, to, tag=0):
         return OwnWork(self.gloo.send(tensors, to, tag), [])
 
+    def allreduce_coalesced(self, tensors, options=None):
+        return self._begin(self.gloo.allreduce_coalesced, tensors, options)
+
+    def _begin(self, function, tensors, options):
+        if self.told is not None:
+            return self.told.append((function, tensors, options))
+        return OwnWork(function(tensors, options), tensors)
+
+    # As a device does it: what is told in between begins at the end.
+    def _start_coalescing(self, device):
+        self.told = []
+
+    def _end_coalescing(self, device):
+        ((function, tensors, options),) = self.told
+        self.told = None
+        return self._begin(function, tensors, options)
+
     def getBackendName(self):
         return "own"
 
 
 # ---- what is communicated: (works, {position: tensors}) -----------------------------------------------------------------
-
-
-def given(rank, *shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(30 + rank))
 
 
 def all_reduce(rank, group):
@@ -158,14 +184,6 @@ def batch_isend_irecv(rank, group):
     ), {0: [sent, out]}
 
 
-def coalesced(rank, group):
-    x, y = given(rank, 5), given(rank + 2, 6)
-    with dist._coalescing_manager(group=group, async_ops=True) as manager:
-        dist.all_reduce(x, group=group)
-        dist.all_reduce(y, group=group)
-    return manager.works, {0: [x]}
-
-
 KINDS = (
     *(
         all_reduce,
@@ -176,9 +194,19 @@ KINDS = (
         all_to_all_single,
         all_to_all,
     ),
-    *(broadcast, reduce, scatter, gather, irecv, batch_isend_irecv, coalesced),
+    *(broadcast, reduce, scatter, gather, irecv, batch_isend_irecv, in_block("all_reduce", False)),
+    *BLOCKS,
 )
-OWN_KINDS = (all_reduce, broadcast, all_gather, irecv, batch_isend_irecv)
+OWN_KINDS = (
+    all_reduce,
+    broadcast,
+    all_gather,
+    irecv,
+    batch_isend_irecv,
+    BLOCKS[0],
+    device_block,
+    device_block_put_aside,
+)
 
 # ---- how it is waited for: `use` reads the memory and writes it over ----------------------------------------------------
 
@@ -286,7 +314,10 @@ WAYS = (
     *(future_wait, future_value, future_done, then, then_then, done_callback, collect, wait_for_all),
 )
 # Gloo's works of these have no future, and are completed by their wait.
-ONLY_WAIT = ("reduce_scatter", "reduce_scatter_tensor", "irecv", "batch_isend_irecv")
+ONLY_WAIT = (
+    *("reduce_scatter", "reduce_scatter_tensor", "irecv", "batch_isend_irecv"),
+    *("block_all_gather_into_tensor", "block_reduce_scatter_tensor"),
+)
 ONE_WORK = ("then", "then_then", "done_callback")
 
 
@@ -300,11 +331,8 @@ def cases():
                 if kind in (irecv, batch_isend_irecv) and way.__name__ in ONE_WORK:
                     continue
                 yield own, kind, way
-
-
-def numbers(tensor):
-    wide = tensor.detach().double()
-    return [wide.max().item(), wide.min().item(), wide.mean().item(), wide.norm().item()]
+    yield from ((False, kind, wait) for kind in SYNC_BLOCKS)
+    yield True, in_block("all_reduce", True, False), wait
 
 
 def run_case(rank, group, kind, way, debugger=None):
@@ -386,6 +414,10 @@ def train(rank, directory):
         name = f"{'own' if own else 'gloo'}-{kind.__name__}-{way.__name__}"
         found.append([name, seen, (seen, answers) == plain])
     found.append(["partly", partly(rank, debugger), True])
+    groups = [dist.new_group([0, 1]) for _ in range(2)]
+    found.append(["two_groups", two_groups(rank, debugger, groups[0]), True])
+    found.append(["one_by_one", one_by_one(rank, debugger, groups[0]), True])
+    found.append(["raised", raised(rank, debugger, *groups), True])
     found += [[name, unseen(rank, write, debugger), True] for name, write in UNSEEN.items()]
     with open(os.path.join(directory, f"seen{rank}.json"), "w", encoding="utf-8") as file:
         json.dump(found, file)

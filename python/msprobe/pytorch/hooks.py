@@ -66,8 +66,6 @@ def _watch_works() -> None:
     future = torch._C.Future
     found = [(future, method, role) for method, role in _FUTURE.items()]
     found.append((torch._C, "_collect_all", "collect"))
-    manager = getattr(torch.distributed.distributed_c10d, "_CoalescingManager", None)
-    found.append((manager, "append", "append"))
     for owner, name, role in found:
         if hasattr(owner, name):
             _core.add_api(owner, name, "Work", name, "CORE", True, {"role": role})

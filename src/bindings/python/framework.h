@@ -26,7 +26,7 @@ struct FrameworkTypes {
   PyTypeObject *dtype = nullptr, *device = nullptr;      // shown as their text ...
   const char *dtype_name = "", *device_name = "";        // ... under these names; of static storage
   PyTypeObject* work = nullptr;                          // of an asynchronous communication
-  PyObject* open_blocks = nullptr;                       // dict: blocks of communications that have not ended
+  PyTypeObject* process_group = nullptr;                 // that communicates
 };
 
 /// Where the elements of a tensor are, and how often they were changed.

@@ -18,6 +18,7 @@
 namespace msprobe {
 
 void (*watch_work_type)(PyTypeObject* type) = nullptr;
+WorkBlock (*block_of_call)(const CallArgs& args) = nullptr;
 
 namespace {
 
@@ -38,7 +39,8 @@ struct OpenWork {
   uint64_t generation;
   Record* record;
   Ref args, kwargs;
-  std::vector<AwaitedWork> works;  // empty: told by the end of the block of communications it is in
+  WorkBlock block;                 // of which the work is not known yet
+  std::vector<AwaitedWork> works;  // empty: the end of the block gives it
   std::vector<FilledTensor> filled;
   StandIns copies;      // of tensors that were written when only some of the works had been waited for
   uint64_t reader = 0;  // the thread that records it now
@@ -84,12 +86,6 @@ std::vector<OpenWorkPtr> OpenOf(PyObject* work) {
 bool IsWork(PyObject* o) {
   PyTypeObject* work = framework().types().work;
   return work != nullptr && PyType_IsSubtype(Py_TYPE(o), work);
-}
-
-// Collectives in a block of `_coalescing_manager` begin when it ends.
-bool InCommunicationBlock() {
-  PyObject* blocks = framework().types().open_blocks;
-  return blocks != nullptr && PyDict_Size(blocks) > 0;
 }
 
 bool IsReceive(PyObject* p2p_op) {
@@ -223,10 +219,9 @@ bool IsCompleted(PyObject* work) {
 }
 
 bool IsDone(const OpenWork& open) {
-  if (open.works.empty()) return !InCommunicationBlock();
   const auto works = open.works;  // code of the user may run
-  return std::all_of(works.begin(), works.end(),
-                     [](const AwaitedWork& w) { return w.waited || IsCompleted(w.work.get()); });
+  return !works.empty() && std::all_of(works.begin(), works.end(),
+                                       [](const AwaitedWork& w) { return w.waited || IsCompleted(w.work.get()); });
 }
 
 // Gloo fulfils the future of a work, and so lets a communication hook of DDP go on, a moment before the work itself
@@ -245,7 +240,7 @@ bool IsFinishing(const OpenWork& open) {
 
 // Nobody was seen to wait: the values are those of now, which are right if nothing was written since.
 void FinishUnseen(const OpenWorkPtr& open) {
-  if (open->works.empty() || !WasWritten(*open)) return Finish(open, ValueState::kThere);
+  if (!WasWritten(*open)) return Finish(open, ValueState::kThere);
   if (open->generation == rt().generation) {
     NoteSkip("the memory of an asynchronous communication was written before anybody was seen to wait for it",
              open->name.str());
@@ -253,10 +248,10 @@ void FinishUnseen(const OpenWorkPtr& open) {
   Finish(open, ValueState::kUnknown);
 }
 
-void FinishDone(bool blocks_only) {
+void FinishDone() {
   const auto all = Open();
   for (const OpenWorkPtr& open : all) {
-    if (!open->done && open->reader == 0 && (!blocks_only || open->works.empty()) && IsDone(*open)) FinishUnseen(open);
+    if (!open->done && open->reader == 0 && IsDone(*open)) FinishUnseen(open);
   }
 }
 
@@ -275,6 +270,24 @@ void AddWork(const OpenWorkPtr& open, PyObject* work) {
   if (std::find(known.begin(), known.end(), open) != known.end()) return;
   ByWork().emplace(work, open);
   open->works.push_back({Ref::Borrow(work)});
+  if (watch_work_type != nullptr) watch_work_type(Py_TYPE(work));
+}
+
+// A block that raised leaves calls behind, which the next block of the group does not make.
+void LeaveBehind(PyObject* group, PyObject* entries) {
+  for (const OpenWorkPtr& open : std::vector(Open())) {
+    if (open->block.group.get() == group && (entries == nullptr || open->block.entries.get() != entries)) {
+      const WorkBlock left = std::exchange(open->block, {});
+    }
+  }
+}
+
+bool Holds(PyObject* list, const Ref& item) {
+  bool holds = false;
+  for (Py_ssize_t i = 0; item && PyList_Check(list) && i < PyList_GET_SIZE(list); ++i) {
+    holds |= PyList_GET_ITEM(list, i) == item.get();
+  }
+  return holds;
 }
 
 // Some of its works were waited for, and their memory is about to be written.
@@ -333,8 +346,10 @@ void Failed(const OpenWorkPtr& open) {
 
 bool KeepUntilDone(const ApiEvent& event, const CallArgs& args, PyObject* result) {
   const ApiSpec& spec = event.site->spec;
-  std::vector<Ref> works = WorksOf(args, result);
-  if (works.empty() ? !InCommunicationBlock() : !spec.ignored_outputs.empty()) return false;
+  WorkBlock block = block_of_call != nullptr ? block_of_call(args) : WorkBlock{};
+  std::vector<Ref> works;  // in a block those that are returned tell of nothing
+  if (!block.group) works = WorksOf(args, result);
+  if (!spec.ignored_outputs.empty() || (works.empty() && !block.group)) return false;
   if (args.names != nullptr) return false;  // of a function in C; communication has none
   Ref tuple = TupleOf(args);
   if (!tuple) return PyErr_Clear(), false;
@@ -345,13 +360,12 @@ bool KeepUntilDone(const ApiEvent& event, const CallArgs& args, PyObject* result
                                                         .args = std::move(tuple),
                                                         .kwargs = Ref::Borrow(args.kwargs)});
   LookAtMemory(open.get());
+  if (block.entries) LeaveBehind(block.group.get(), block.entries.get());
+  open->block = std::move(block);
   Open().push_back(open);
-  for (const Ref& work : works) {
-    AddWork(open, work.get());
-    if (watch_work_type != nullptr) watch_work_type(Py_TYPE(work.get()));
-  }
+  for (const Ref& work : works) AddWork(open, work.get());
   if (Open().size() >= next_look) {
-    FinishDone(false);
+    FinishDone();
     next_look = std::max(kFirstLook, 2 * Open().size());
   }
   return true;
@@ -363,7 +377,6 @@ void WorkWaited(PyObject* work, bool failed) {
   InTool guard;
   const Ref held = Ref::Borrow(work);
   const auto all = OpenOf(work);
-  if (all.empty() && !failed && !InCommunicationBlock()) FinishDone(true);
   for (const OpenWorkPtr& open : all) {
     if (failed) {
       Failed(open);
@@ -404,14 +417,32 @@ bool FillsHostMemory(PyObject* work) {
   return std::all_of(all.begin(), all.end(), [](const OpenWorkPtr& open) { return open->OnHost(); });
 }
 
-void AddWorkOfBlock(PyObject* work) {
-  if (Open().empty() || !IsWork(work) || InCommunicationBlock()) return;
+void BlockBegins(PyObject* group) {
+  if (!Open().empty()) LeaveBehind(group, nullptr);
+}
+
+void BlockEnds(PyObject* group, PyObject* tensors, PyObject* result) {
+  if (Open().empty()) return;
+  ErrorStash stash;
   InTool guard;
   for (const OpenWorkPtr& open : std::vector(Open())) {
-    if (!open->works.empty() || open->done) continue;
-    LookAtMemory(open.get());
-    AddWork(open, work);
+    if (open->block.group.get() != group || open->done) continue;
+    if (tensors != nullptr && !Holds(tensors, open->block.tensor)) continue;
+    const WorkBlock ended = std::exchange(open->block, {});
+    if (result == nullptr) {
+      Failed(open);
+    } else if (IsWork(result)) {
+      LookAtMemory(open.get());
+      AddWork(open, result);
+    } else {
+      Finish(open, ValueState::kThere);
+    }
   }
+}
+
+bool IsEntryKnown(PyObject* entry) {
+  return std::any_of(Open().begin(), Open().end(),
+                     [&](const OpenWorkPtr& open) { return open->block.entry.get() == entry; });
 }
 
 void ReadBeforeWrite(const CallArgs& args) {
@@ -423,7 +454,7 @@ void ReadBeforeWrite(const CallArgs& args) {
 void CollectDone() {
   if (Open().empty()) return;
   InTool guard;
-  FinishDone(false);
+  FinishDone();
 }
 
 void GiveUpOpenWorks() {

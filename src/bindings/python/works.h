@@ -22,8 +22,20 @@ void AddFuture(PyObject* future, const std::vector<Ref>& works);
 std::vector<Ref> WorksToldBy(PyObject* future);
 /// Whether those calls fill memory of the host only. On a device a future is fulfilled when the work is ordered.
 bool FillsHostMemory(PyObject* work);
-/// Block of communications: its calls are done when this work is.
-void AddWorkOfBlock(PyObject* work);
+/// A block of communications that a call is in: it is done when the work is that the end of the block gives.
+struct WorkBlock {
+  Ref group;    // null: none
+  Ref entries;  // what is put aside in it; another object in the next block of the group
+  Ref entry;    // of this call; null: it was handed to the device, whose block it is
+  Ref tensor;   // of the entry: the one to be filled
+};
+/// A block of the group begins: what an earlier one has left never comes.
+void BlockBegins(PyObject* group);
+/// What was put aside for these tensors begins (null: all of the block). The result null: it raised; no work: it is
+/// done.
+void BlockEnds(PyObject* group, PyObject* tensors, PyObject* result);
+/// Whether this entry of a block is that of a known call.
+bool IsEntryKnown(PyObject* entry);
 /// A call is about to write into tensors: what an open work has filled is read first.
 void ReadBeforeWrite(const CallArgs& args);
 
@@ -35,5 +47,7 @@ bool AnyOpenWork();
 
 /// Called with each class of works whose calls are kept. Set once.
 extern void (*watch_work_type)(PyTypeObject* type);
+/// Finds the block of the call that has just returned. Set with it.
+extern WorkBlock (*block_of_call)(const CallArgs& args);
 
 }  // namespace msprobe

@@ -43,7 +43,7 @@ class TorchFramework final : public CaptureFramework {
     types_.device = TypeAt(torch, "device");
     types_.device_name = "torch.device";
     types_.work = TypeAt(torch, "_C._distributed_c10d.Work");
-    types_.open_blocks = Attribute(torch, "distributed.distributed_c10d._world.pg_coalesce_state");
+    types_.process_group = TypeAt(torch, "_C._distributed_c10d.ProcessGroup");
     names_ = {.framework = "pytorch", .tensor_type = "torch.Tensor", .dtype_prefix = "torch."};
   }
 

@@ -9,8 +9,7 @@ namespace msprobe {
 
 /// `role` is one of works or futures: its part of `spec` is set.
 bool SetWorkRole(const std::string& role, ApiSpec* spec);
-/// Hooks what this class and those between it and the works of the framework write themselves. At the first call the
-/// class of the works of the framework itself.
-void WatchWorkType(PyTypeObject* type);
+/// Follows who waits for works of this class, of those below it that are met from then on, and of blocks of them.
+void WatchWorks(PyTypeObject* type);
 
 }  // namespace msprobe
