@@ -1,6 +1,7 @@
 """One small network of MindSpore, recorded as the arguments say.
 
-usage: capture_scenario.py MODEL DUMP_PATH CONFIG_JSON [STEPS]
+usage: capture_scenario.py MODEL DUMP_PATH CONFIG_JSON [STEPS [older]]
+older: msprobe meets MindSpore as it was before 2.10 (older_release.py).
 """
 
 import json
@@ -11,6 +12,10 @@ os.environ["GLOG_v"] = "4"
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
+from older_release import as_older
+
+if sys.argv[-1] == "older":
+    put_back = as_older()
 from msprobe.mindspore import PrecisionDebugger
 
 ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -83,17 +88,39 @@ class Returning(Small):
         return h + bias
 
 
-MODELS = {
-    kind.__name__.lower(): kind for kind in (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Returning)
-}
+class Brittle(nn.Cell):
+    def construct(self, x):
+        ops.abs(x)
+        raise ValueError("of a Cell")
 
 
-def main(model, dump_path, config, steps="1"):
+class Caught(Small):
+    """A Cell raises, and the script goes on."""
+
+    def __init__(self):
+        super().__init__()
+        self.brittle = Brittle()
+
+    def construct(self, x):
+        try:
+            self.brittle(x)
+        except ValueError:
+            x = ops.tanh(x)
+        return super().construct(x)
+
+
+KINDS = (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Returning, Caught)
+MODELS = {kind.__name__.lower(): kind for kind in KINDS}
+
+
+def main(model, dump_path, config, steps="1", release=""):
     ms.set_seed(1)
     path = dump_path + ".json"
     with open(path, "w") as file:
         json.dump({"dump_path": dump_path, **json.loads(config)}, file)
     debugger = PrecisionDebugger(config_path=path)
+    if release:
+        put_back()
     net = MODELS[model]()
     params = net.trainable_params()
     for param in params:

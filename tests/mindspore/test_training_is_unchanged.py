@@ -33,7 +33,9 @@ def test_networks(tmp_path, mindspore_python, level, task):
     done = run_mindspore(command, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     result = json.loads(done.stdout.splitlines()[-1])
-    assert set(result["bare"]) == {"convolutions", "residual", "compiled", "bfloat16", "dropout", "stepped"}
+    names = {"convolutions", "residual", "compiled", "bfloat16", "dropout", "stepped"}
+    lacking = {"bfloat16"} if result["release"].startswith(("2.7", "2.8")) else set()
+    assert set(result["bare"]) == names - lacking
     for name, bare in result["bare"].items():
         assert bare == result["again"][name], f"{name} is not repeatable without the tool: this machine tells nothing"
         assert bare == result["recorded"][name], name
@@ -41,7 +43,7 @@ def test_networks(tmp_path, mindspore_python, level, task):
     assert result["idle"], "nothing is replaced before start()"
     assert result["restored"], "functions are the same objects after stop()"
     dumps = sorted((tmp_path / "dump").glob("step*/rank/dump.json"))
-    assert len(dumps) == 18
+    assert len(dumps) == 3 * len(result["bare"])
     for dump in dumps:
         entries = json.loads(dump.read_text())["data"]
         assert len(entries) >= LEAST[level], dump

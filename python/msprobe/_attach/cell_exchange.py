@@ -8,8 +8,8 @@ import mindspore
 from mindspore import nn
 from mindspore.dataset.engine import iterators
 
-from .._capture.guard import shielded
 from .._capture.log import logger
+from ..mindspore import cell_hooks
 from . import tensor_sets
 from .cell_steps import is_optimizer
 from .client import Client
@@ -101,8 +101,7 @@ class CellExchange(Passing):
             original(cell)
             if is_optimizer(cell) and not any(known is cell for known in self._hooked):
                 self._hooked.append(cell)
-                call = shielded(lambda *of: self.guarded(lambda: self._about_to_step(*of)))
-                cell.register_forward_pre_hook(call)
+                cell_hooks.before(cell, lambda *of: self.guarded(lambda: self._about_to_step(*of)))
 
         nn.Cell._self_check = check
 

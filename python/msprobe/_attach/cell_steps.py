@@ -20,6 +20,7 @@ from mindspore import nn
 
 from .._capture.guard import shielded
 from .._capture.log import logger
+from ..mindspore import cell_hooks
 from .client import IDLE, OPEN, OVER, Client
 
 # Cells of the framework that wrap the network which the script made.
@@ -79,10 +80,8 @@ class CellSteps:
         elif self._inside is None and self._owner in (None, threading.get_ident()) and self._is_new_root(cell):
             self._owner = threading.get_ident()
             self._roots.append(weakref.ref(cell))
-            before = shielded(lambda *args: self._guarded(self._before_root, cell_of(args)))
-            after = shielded(lambda *args: self._guarded(self._after_root, cell_of(args)))
-            cell.register_forward_pre_hook(before, prepend=True)
-            cell.register_forward_hook(after, always_call=True)
+            cell_hooks.before(cell, lambda *args: self._guarded(self._before_root, cell_of(args)), prepend=True)
+            cell_hooks.after(cell, lambda *args: self._guarded(self._after_root, cell_of(args)), always=True)
 
     def _is_new_root(self, cell: Any) -> bool:
         if not any(True for _ in cell.get_parameters()):
@@ -91,7 +90,11 @@ class CellSteps:
         return not any(part is cell for root in known if root is not None for _, part in root.cells_and_names())
 
     def _before_root(self, root: Any) -> None:
-        if threading.get_ident() != self._owner or self._inside is not None:
+        if threading.get_ident() != self._owner:
+            return
+        if self._inside == id(root) and not cell_hooks.TELLS_RAISED:
+            self._inside = None  # no root is part of itself: its last call has raised
+        if self._inside is not None:
             return
         self._inside = id(root)
         if self._state == OPEN:
@@ -124,7 +127,7 @@ class CellSteps:
     def _watch_optimizer(self, optimizer: Any) -> None:
         if optimizer not in self._optimizers:
             self._optimizers.add(optimizer)
-            optimizer.register_forward_hook(shielded(lambda *args: self._guarded(self._has_stepped)))
+            cell_hooks.after(optimizer, lambda *args: self._guarded(self._has_stepped))
 
     def _has_stepped(self) -> None:
         # Inside a root the step is over with it.

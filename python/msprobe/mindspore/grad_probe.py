@@ -12,9 +12,9 @@ from .. import _core
 from .._capture.arguments import refuse
 from .._capture.config import Config
 from .._capture.grad_table import Gradient, GradTable
-from .._capture.guard import shielded
 from .._capture.npy import npy_header
 from .._capture.words import say
+from . import cell_hooks
 
 _FAULTS = (OSError, RuntimeError, TypeError, ValueError, AttributeError, MemoryError)
 
@@ -41,7 +41,7 @@ class GradProbe(GradTable):
         for optimizer in optimizers if isinstance(optimizers, (list, tuple)) else [optimizers]:
             if not any(known is optimizer for known in self._optimizers):
                 self._optimizers.append(optimizer)
-                self._handles.append(optimizer.register_forward_pre_hook(shielded(self._before_step)))
+                self._handles.append(cell_hooks.before(optimizer, self._before_step))
 
     def close(self) -> None:
         """Removes the hooks, before another configuration takes over."""

@@ -10,9 +10,8 @@ from mindspore import nn
 
 from .. import _core
 from .._capture.config import Config
-from .._capture.guard import shielded
 from .._capture.log import logger
-from . import describe, kernel_dump, kernels
+from . import cell_hooks, describe, kernel_dump, kernels
 from .apis import FOCUS, Api, hooked_apis, missing_extra
 from .writes import Site, write_sites, writing_primitives
 
@@ -285,4 +284,4 @@ def count_tokens(model: Any, token_range: Any) -> None:
             handle.remove()
         token += 1
 
-    handle = root.register_forward_pre_hook(shielded(count), prepend=True)
+    handle = cell_hooks.before(root, count, prepend=True)

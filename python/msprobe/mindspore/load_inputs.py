@@ -6,9 +6,9 @@ import mindspore
 import numpy
 from mindspore import nn
 
-from .._capture.guard import shielded
 from .._capture.load_inputs import InputLoader, refuse_other
 from .._capture.words import say
+from . import cell_hooks
 
 
 class MindSporeInputLoader(InputLoader):
@@ -22,7 +22,7 @@ class MindSporeInputLoader(InputLoader):
         def replace(cell: nn.Cell, args: tuple, kwargs: Optional[dict] = None) -> Any:
             return self.replace(base, args, kwargs or {})
 
-        module.register_forward_pre_hook(shielded(replace), prepend=True, with_kwargs=True)
+        cell_hooks.before(module, replace, prepend=True, with_kwargs=True)
 
     def read(self, path: str, like: mindspore.Tensor) -> mindspore.Tensor:
         """Returns the tensor of a file.

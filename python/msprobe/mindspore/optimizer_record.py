@@ -11,8 +11,8 @@ from mindspore import nn
 from .._attach import tensor_sets
 from .._attach.exchange import rank_of_process
 from .._attach.tensor_sets import Stored
-from .._capture.guard import shielded
 from .._optimizer_record import StepRecord, plain, write_description
+from . import cell_hooks
 
 # Attributes that hold a state of each weight, by the names that the replay knows.
 _STATES = {"moments1": "moment1", "moments2": "moment2", "moments": "momentum_buffer", "accum": "momentum_buffer"}
@@ -64,8 +64,8 @@ class OptimizerRecord(StepRecord):
             return
         self._watched.append(optimizer)
         steps = _Steps(self, optimizer, len(self._watched) - 1)
-        self._handles.append(optimizer.register_forward_pre_hook(shielded(steps.before)))
-        self._handles.append(optimizer.register_forward_hook(shielded(steps.after)))
+        self._handles.append(cell_hooks.before(optimizer, steps.before))
+        self._handles.append(cell_hooks.after(optimizer, steps.after))
 
     def describe(self, optimizer: nn.Cell, step: int) -> dict:
         """Returns the hyperparameters and counts of this step."""

@@ -1,6 +1,8 @@
 #include "bindings/backward/graph_walk.h"
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
 
 namespace msprobe {
 
@@ -19,8 +21,24 @@ uint64_t AsSequence(PyObject* number) {
 
 GradNodeNames node_names;
 
+namespace {
+
+// Numbers of all threads are one row there, and no two accumulators have one name.
+uintptr_t KeyOfNumber(PyObject* node) {
+  constexpr uintptr_t named = uintptr_t{1} << 63;
+  if (const uint64_t sequence = SequenceOf(node); sequence != kNoSequence) return sequence & ~named;
+  Ref name(PyObject_CallMethodNoArgs(node, node_names.name));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return std::hash<std::string_view>()(text == nullptr ? "" : text) | named;
+}
+
+}  // namespace
+
 uintptr_t NodeKey(PyObject* node) {
   if (node_names.unique_id == nullptr) return reinterpret_cast<uintptr_t>(node);
+  static const bool has_id = PyObject_HasAttr(node, node_names.unique_id) == 1;
+  if (!has_id) return KeyOfNumber(node);
   Ref id(PyObject_CallMethodNoArgs(node, node_names.unique_id));
   const uint64_t key = id ? PyLong_AsUnsignedLongLongMask(id.get()) : 0;
   if (PyErr_Occurred()) PyErr_Clear();

@@ -16,6 +16,7 @@ namespace msprobe {
 struct GradNodeNames {
   PyObject *next_functions, *sequence_nr;
   PyObject* unique_id;  // a method, where a node is shown by another object each time; null: by the same
+  PyObject* name;       // a method, that tells accumulators apart where nodes have no unique_id (MindSpore 2.7, 2.8)
   PyObject* variable;   // of an accumulator: the tensor whose gradient it takes; null: it does not tell
 };
 extern GradNodeNames node_names;

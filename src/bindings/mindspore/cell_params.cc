@@ -28,6 +28,26 @@ class GradHook final : public NodeHook {
   std::string name_;
 };
 
+// MindSpore 2.7 takes functions of Python only.
+Ref AsFunction(PyObject* hook) {
+  static PyObject* const make = [] {
+    Ref globals(PyDict_New());
+    return globals ? PyRun_String("lambda hook: lambda gradient: hook(gradient)", Py_eval_input, globals.get(),
+                                  globals.get())
+                   : nullptr;
+  }();
+  return Ref(make != nullptr ? PyObject_CallOneArg(make, hook) : nullptr);
+}
+
+Ref RegisterHook(PyObject* parameter, PyObject* hook) {
+  Ref handle(PyObject_CallMethodOneArg(parameter, mindspore_names.register_hook, hook));
+  if (handle || !(PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_AttributeError)))
+    return handle;
+  PyErr_Clear();
+  Ref function(AsFunction(hook));
+  return Ref(function ? PyObject_CallMethodOneArg(parameter, mindspore_names.register_hook, function.get()) : nullptr);
+}
+
 }  // namespace
 
 void CellParams::Hook(PyObject* cell) {
@@ -42,7 +62,7 @@ void CellParams::Hook(PyObject* cell) {
     const char* name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
     if (name == nullptr || parameter == Py_None || !AttrIsTrue(parameter, requires_grad)) continue;
     Ref hook(NewHookObject(std::make_unique<GradHook>(grads, handles_.size(), name)));
-    Ref handle(hook ? PyObject_CallMethodOneArg(parameter, mindspore_names.register_hook, hook.get()) : nullptr);
+    Ref handle(hook ? RegisterHook(parameter, hook.get()) : Ref());
     if (!handle) {
       NoteSkip("the gradient of a parameter could not be hooked", std::string(name) + ": " + TakeError());
       continue;

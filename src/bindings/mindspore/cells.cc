@@ -46,7 +46,8 @@ struct HookDict {
   const char* lazy;  // attribute behind it
   bool before;       // for hooks that run before the construct
 };
-// Of those the first and the third hold hooks, the others say how each is called.
+// Of those the first and the third hold hooks, the others say how each is called. The last is there since
+// MindSpore 2.10.
 constexpr std::array<HookDict, 5> kHookDicts = {
     {{"_forward_pre_hook", "_lazy_forward_pre_hook", true},
      {"_forward_pre_hook_with_kwargs", "_lazy_forward_pre_hook_with_kwargs", true},
@@ -67,12 +68,24 @@ std::vector<OpenCell>& OpenCells() { return PerThread<std::vector<OpenCell>>(); 
 
 OpName BackwardName(const OpenCell& cell) { return {cell.site->base, cell.name.index, NameForm::kModuleBackward}; }
 
-// A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it.
+// A call that was left without its hook being run: by KeyboardInterrupt and the like, or by stop() inside it. Where no
+// hook tells of a construct that raised, that is what has happened.
 void DropLastCell() {
   auto& cells = OpenCells();
   const OpenCell cell = std::move(cells.back());
   cells.pop_back();
-  if (cell.generation == rt().generation) EndParent(cell.name);
+  if (cell.generation == rt().generation) {
+    if (!mindspore_objects().tells_raised) {
+      InTool guard;
+      AddParent(cell.name);
+      if (cell.record != nullptr && rt().options.output && !rt().trigger.active()) {
+        cell.record->KeyLiteral("output");
+        RecordAsList(cell.record, Py_None);
+      }
+      if (cell.record != nullptr) FinishRaised(cell.record);
+    }
+    EndParent(cell.name);
+  }
   if (cells.empty()) GraphWalk::OfThread().Forget();
 }
 
@@ -175,16 +188,6 @@ bool SetIn(CellEntry* e, PyObject* cell, size_t which, PyObject* value) {
   return hooks && PyObject_SetItem(hooks.get(), e->id.get(), value) == 0;
 }
 
-void InstallOne(CellEntry* e, PyObject* cell) {
-  if (std::exchange(e->installed, true)) return;
-  const std::array<PyObject*, 5> values = {e->pre.get(), Py_True, e->post.get(), Py_True, Py_True};
-  for (const size_t which : {size_t{1}, size_t{0}, size_t{3}, size_t{4}, size_t{2}}) {
-    if (!SetIn(e, cell, which, values[which])) {
-      return NoteSkip("a Cell could not be hooked", *e->site->base + ": " + TakeError());
-    }
-  }
-}
-
 void RemoveOne(CellEntry* e, PyObject* cell) {
   if (!std::exchange(e->installed, false)) return;
   Ref attributes(PyObject_GetAttrString(cell, "__dict__"));
@@ -196,6 +199,18 @@ void RemoveOne(CellEntry* e, PyObject* cell) {
       PyDict_SetItemString(attributes.get(), kHookDicts[which].lazy, Py_None);
     }
     PyErr_Clear();
+  }
+}
+
+void InstallOne(CellEntry* e, PyObject* cell) {
+  if (std::exchange(e->installed, true)) return;
+  const std::array<PyObject*, 5> values = {e->pre.get(), Py_True, e->post.get(), Py_True, Py_True};
+  for (const size_t which : {size_t{1}, size_t{0}, size_t{3}, size_t{4}, size_t{2}}) {
+    if (which == 4 && !mindspore_objects().tells_raised) continue;
+    if (!SetIn(e, cell, which, values[which])) {
+      NoteSkip("a Cell could not be hooked", *e->site->base + ": " + TakeError());
+      return RemoveOne(e, cell);  // a call that begins and never ends would be worse than none
+    }
   }
 }
 
@@ -241,7 +256,14 @@ void InstallCellHooks() {
   EachCell([](CellEntry* e, PyObject* cell) { e->site->params.Hook(cell); });
 }
 
+void DropLeftCells() {
+  // A hook runs two calls of the interpreter or more inside the call of its Cell.
+  auto& cells = OpenCells();
+  while (!cells.empty() && InterpreterDepth() <= cells.back().depth - 3) DropLastCell();
+}
+
 void RemoveCellHooks() {
+  if (!mindspore_objects().tells_raised) DropLeftCells();
   installed = false;
   Update();
   EachCell([](CellEntry* e, PyObject*) { e->site->params.LetGo(); });

@@ -10,6 +10,8 @@ namespace msprobe {
 bool AddCell(PyObject* cell, const char* base);
 void InstallCellHooks();
 void RemoveCellHooks();
+/// Ends the calls of this thread that were left by an exception, where no hook has told so.
+void DropLeftCells();
 /// While a graph is compiled its Cells are as they are without us: hooks would be compiled, too.
 void HideCellHooks(bool hide);
 /// The backward of the innermost Cell that runs on this thread; empty outside of all.

@@ -47,6 +47,9 @@ class MindSporeFramework final : public CaptureFramework {
     return copy;
   }
 
+  void BeforeApi() override {
+    if (!mindspore_objects().tells_raised) DropLeftCells();
+  }
   void BeforeWrite(PyObject* first) override { ReadBeforeWrite(first); }
   std::shared_ptr<void> PrepareApiBackward(const CallArgs& args) override {
     if (!mindspore_objects().has_nodes || !mindspore_objects().Grad()) return nullptr;

@@ -26,6 +26,7 @@ void InitNames() {
   node_names = {.next_functions = intern("next_functions"),
                 .sequence_nr = intern("_sequence_nr"),
                 .unique_id = intern("_unique_id"),
+                .name = intern("name"),
                 .variable = nullptr};
 }
 
@@ -53,6 +54,8 @@ void InitMindSporeObjects(PyObject* mindspore) {
   Ref tensor(PyObject_GetAttrString(mindspore, "Tensor"));
   o.has_nodes = tensor && PyObject_HasAttr(tensor.get(), mindspore_names.grad_node) == 1 &&
                 PyObject_HasAttr(tensor.get(), mindspore_names.output_index) == 1 && o.at_end_of_pass != nullptr;
+  Ref cell(Ref::Borrow(Attribute(mindspore, "nn.Cell")));
+  o.tells_raised = cell && PyObject_HasAttrString(cell.get(), "_forward_hook_always_called") == 1;
   if (o.requires_grad == nullptr) {
     throw std::runtime_error("this release of MindSpore lacks requires_grad() of its executor of PyNative mode");
   }

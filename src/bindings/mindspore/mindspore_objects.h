@@ -9,6 +9,7 @@ struct MindSporeObjects {
   PyObject* requires_grad = nullptr;   // () -> what is called now gets a backward
   PyObject* at_end_of_pass = nullptr;  // (callable), within a backward pass; null: this release has none
   bool has_nodes = false;              // a tensor tells its node of the backward pass; else no backward is recorded
+  bool tells_raised = false;           // hooks of a Cell may run where its construct raised, too: since 2.10
 
   bool Grad() const;
 };

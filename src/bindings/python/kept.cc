@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "bindings/python/deferred.h"
+#include "bindings/python/framework.h"
 #include "bindings/python/tensor_record.h"
 
 namespace msprobe {
@@ -159,7 +160,9 @@ void FinishRaised(Record* record) {
 }
 
 void KeepLastOps() {
-  if (rt().trigger.kind() == TriggerKind::kException && rt().step_open) WriteHeld();
+  if (rt().trigger.kind() != TriggerKind::kException || !rt().step_open) return;
+  framework().BeforeApi();  // calls that were left without a hook having told it
+  WriteHeld();
 }
 
 void EndKeeping() {

@@ -24,6 +24,7 @@ void InitNames() {
   node_names = {.next_functions = torch_names.next_functions,
                 .sequence_nr = PyUnicode_InternFromString("_sequence_nr"),
                 .unique_id = nullptr,
+                .name = nullptr,
                 .variable = PyUnicode_InternFromString("variable")};
   torch_names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
   torch_names.parameters = PyUnicode_InternFromString("_parameters");

@@ -8,6 +8,7 @@ import mindspore
 from ..._capture.guard import shielded
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
+from .. import cell_hooks
 
 
 class CellWatch:
@@ -32,7 +33,7 @@ class CellWatch:
 
     def add(self, cell: Any, name: str) -> None:
         """Hooks a Cell whose rows begin with this name."""
-        self._handles.append(cell.register_forward_hook(shielded(self._hook(name))))
+        self._handles.append(cell_hooks.after(cell, self._hook(name)))
         if not self._config.backward_only:
             self._board.expect("actv", name)
         if not self._config.forward_only:

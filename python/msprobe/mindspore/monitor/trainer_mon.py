@@ -17,7 +17,7 @@ from ..._monitor.budget import Budget
 from ..._monitor.dynamic import ConfigFile
 from ..._monitor.live import LiveJudge
 from ..._monitor.phases import Phases
-from .. import hooks
+from .. import cell_hooks, hooks
 from ..framework import MindSpore
 from .cells import CellWatch
 from .checks import FAULTS, check_models, check_optimizer
@@ -134,8 +134,8 @@ class TrainerMon(Phases):
         self._model, self._optimizer = models, optimizer
         # Before the others: hooks of Cells that were there first see the gradients first.
         self._handles = [
-            optimizer.register_forward_pre_hook(shielded(self._before_step)),
-            optimizer.register_forward_hook(shielded(self._after_step)),
+            cell_hooks.before(optimizer, self._before_step),
+            cell_hooks.after(optimizer, self._after_step),
         ]
         if not self.dynamic_enable:
             self._start()

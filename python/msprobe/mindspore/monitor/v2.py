@@ -10,7 +10,7 @@ from ..._capture.log import logger
 from ..._monitor.v2_config import V2Config
 from ..._monitor.v2_files import V2Files
 from ..._monitor.v2_phases import V2Phases
-from .. import hooks
+from .. import cell_hooks, hooks
 from ..framework import MindSpore
 from .checks import FAULTS, check_models, check_optimizer
 from .parameters import moments_of
@@ -46,8 +46,8 @@ class MonitorV2(V2Phases):
         if optimizer is not None:
             check_optimizer(optimizer)
             self._optimizer = optimizer
-            self._parts.append(optimizer.register_forward_pre_hook(shielded(self._before_step)))
-            self._parts.append(optimizer.register_forward_hook(shielded(self._after_step)))
+            self._parts.append(cell_hooks.before(optimizer, self._before_step))
+            self._parts.append(cell_hooks.after(optimizer, self._after_step))
         if "module" in kinds:
             self._watch_cells(chunks)
         if "weight_grad" in kinds:
@@ -166,8 +166,8 @@ class V2Cells(_V2Part):
         def backward(_: Any, to_inputs: Any, of_outputs: Any) -> None:
             self._take(name, "backward", grad_input=to_inputs, grad_output=of_outputs)
 
-        self._handles.append(cell.register_forward_pre_hook(shielded(before)))
-        self._handles.append(cell.register_forward_hook(shielded(after)))
+        self._handles.append(cell_hooks.before(cell, before))
+        self._handles.append(cell_hooks.after(cell, after))
         self._handles.append(cell.register_backward_hook(shielded(backward)))
 
     def _take(self, name: str, scope: str, **sides: Any) -> None:
