@@ -33,6 +33,27 @@ def is_compiling() -> bool:
     return bool((found or importlib.import_module("torch._dynamo").is_compiling)())
 
 
+class _NoRanks:
+    """torch.distributed in a build that has none."""
+
+    @staticmethod
+    def is_available() -> bool:
+        return False
+
+    @staticmethod
+    def is_initialized() -> bool:
+        return False
+
+
+def distributed_module() -> Any:
+    """Returns torch.distributed, or what says that there are no ranks."""
+    try:
+        found = importlib.import_module("torch.distributed")
+    except ImportError:
+        return _NoRanks
+    return found if found.is_available() else _NoRanks
+
+
 def attention_of_products() -> Any:
     """Returns the block in which attention is made of products: its slow kernel, which can be taken apart."""
     import torch

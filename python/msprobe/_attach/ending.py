@@ -8,6 +8,8 @@ import json
 import os
 from typing import Any
 
+from .._compat import distributed_module
+
 
 class Finished(SystemExit):
     """Ends the script: we have seen what we need."""
@@ -31,8 +33,7 @@ def write_result(directory: str, name: str, result: dict) -> None:
 
 def rank_name(debugger: Any = None) -> str:
     """Returns the name of this process's directory in a dump."""
-    import torch.distributed as distributed
-
+    distributed = distributed_module()
     if distributed.is_available() and distributed.is_initialized():
         return f"rank{distributed.get_rank()}"
     return "rank"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from .._capture.guard import shielded
+from .._compat import distributed_module
 from . import random_calls
 
 FEATURES = ("max", "min", "mean", "norm")
@@ -24,11 +25,11 @@ class TorchSide:
         return isinstance(value, self._torch.nn.Module)
 
     def rank(self) -> int:
-        distributed = self._torch.distributed
+        distributed = distributed_module()
         return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
     def alone(self) -> bool:
-        distributed = self._torch.distributed
+        distributed = distributed_module()
         return not (distributed.is_available() and distributed.is_initialized()) or distributed.get_world_size() == 1
 
     def parameters(self, model: Any) -> Iterator[tuple[str, Any]]:

@@ -11,6 +11,7 @@ from .._capture.config import Config
 from .._capture.framework import Framework
 from .._capture.free_benchmark import Settings as BenchmarkSettings
 from .._capture.words import say, wrong
+from .._compat import distributed_module
 from . import dataloader, hooks, kernel_dump, recorder
 from .arguments import check_model
 from .free_benchmark import FreeBenchmark
@@ -80,14 +81,14 @@ class PyTorch(Framework):
 
     def rank_of_process(self) -> Optional[int]:
         """Returns the rank of torch.distributed; before it is initialised, that of the launcher."""
-        distributed = torch.distributed
+        distributed = distributed_module()
         if distributed.is_available() and distributed.is_initialized():
             return distributed.get_rank()
         return rank_of_launcher("RANK", "WORLD_SIZE")
 
     def ranks_of_training(self) -> int:
         """Returns the number of ranks of torch.distributed, or 0 before it is initialised."""
-        distributed = torch.distributed
+        distributed = distributed_module()
         return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 0
 
     def init(self) -> None:

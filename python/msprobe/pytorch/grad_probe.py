@@ -10,6 +10,7 @@ from .. import _core
 from .._capture.config import Config
 from .._capture.grad_table import Gradient, GradTable
 from .._capture.npy import npy_header
+from .._compat import distributed_module
 from .hook_points import HookSet
 from .npy import bytes_of
 
@@ -45,7 +46,9 @@ class GradProbe(GradTable):
             return
         own = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._names]
         if own:
-            rank = torch.distributed.get_rank() if _distributed() else 0
+            distributed = distributed_module()
+            known = distributed.is_available() and distributed.is_initialized()
+            rank = distributed.get_rank() if known else 0
             self.take(rank, lambda: self._gradients(own), _core.run_unseen, _FAULTS)
 
     def _gradients(self, parameters: list) -> Iterator["_TorchGradient"]:
@@ -75,10 +78,6 @@ class _TorchGradient(Gradient):
     def signs(self) -> list:
         signs = self._tensor > 0
         return [npy_header(signs.shape, "|b1"), bytes_of(signs)]
-
-
-def _distributed() -> bool:
-    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def _plain(gradient: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ from .. import _core
 from .._capture.config import Config
 from .._capture.log import logger
 from .._capture.words import say
+from .._compat import distributed_module
 from . import regions, unwritten
 from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .custom_ops import ForeignOps, OperatorFinder, is_packet
@@ -42,8 +43,9 @@ def _watch() -> None:
     regions.watch()
     for owner, name in unwritten.allocating_functions():
         _core.add_api(owner, name, "memory", name, "LOW", True, {"role": "allocate"})
-    if torch.distributed.is_available() and hasattr(torch.distributed, "Work"):
-        _watch_works()
+    distributed = distributed_module()
+    if distributed.is_available() and hasattr(distributed, "Work"):
+        _watch_works(distributed)
     engine = type(torch.autograd.Variable._execution_engine)
     _core.add_api(engine, "run_backward", "autograd", "run_backward", "LOW", True, {"role": "begin_pass"})
     for name in ("register_forward_pre_hook", "register_forward_hook"):
@@ -60,9 +62,9 @@ _FUTURE = {
 }
 
 
-def _watch_works() -> None:
+def _watch_works(distributed: Any) -> None:
     """What arrives asynchronously is recorded when somebody has waited for it."""
-    _core.watch_works(torch.distributed.Work)
+    _core.watch_works(distributed.Work)
     future = torch._C.Future
     found = [(future, method, role) for method, role in _FUTURE.items()]
     found.append((torch._C, "_collect_all", "collect"))

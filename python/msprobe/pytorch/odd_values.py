@@ -14,6 +14,7 @@ import torch
 
 from .._capture import slices
 from .._capture.other_values import MAX_TEXT, OtherValues, class_path, plain_int
+from .._compat import distributed_module
 from . import odd_files
 
 try:
@@ -240,7 +241,7 @@ _OTHERS = OtherValues(
 
 
 def _distributed_value(value: Any) -> Any:
-    dist = torch.distributed
+    dist = distributed_module()
     if not dist.is_available():
         return None
     if isinstance(value, dist.ProcessGroup):

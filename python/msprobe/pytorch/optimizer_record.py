@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from .._compat import distributed_module
 from .._optimizer_record import StepRecord, plain, write_description
 from .hook_points import HookSet
 from .npy import bytes_of
@@ -32,7 +33,7 @@ DTYPES = {
 
 
 def _rank() -> int:
-    distributed = torch.distributed
+    distributed = distributed_module()
     return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
 

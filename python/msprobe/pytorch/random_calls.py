@@ -19,6 +19,7 @@ from .._capture.config import MsprobeException
 from .._capture.files import make_directory, open_new
 from .._capture.log import logger
 from .._capture.words import wrong
+from .._compat import distributed_module
 
 _TORCH = "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
 _TENSOR = "bernoulli_ cauchy_ exponential_ geometric_ log_normal_ multinomial normal_ random_ uniform_".split()
@@ -190,7 +191,7 @@ class _CallList:
 
     def _open(self) -> Any:
         make_directory(self._directory)
-        dist = torch.distributed
+        dist = distributed_module()
         known = dist.is_available() and dist.is_initialized()
         who = f"rank{dist.get_rank()}" if known else f"proc{self._pid}"
         path = os.path.join(self._directory, f"random_{who}_{time.strftime('%Y%m%d%H%M%S')}.csv")

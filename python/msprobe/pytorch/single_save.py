@@ -14,6 +14,7 @@ from .._capture.files import make_directory, write_file
 from .._capture.log import logger
 from .._capture.npy import npy_header
 from .._capture.words import say, wrong
+from .._compat import distributed_module
 from .npy import bytes_of
 
 Tensors = Union[torch.Tensor, Sequence[torch.Tensor], Mapping[Any, torch.Tensor]]
@@ -63,7 +64,7 @@ class SingleSave:
             _check(dump_path, fmk)
             instance = super().__new__(cls)
             instance.dump_path = os.fspath(dump_path)
-            dist = torch.distributed
+            dist = distributed_module()
             instance.rank = dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
             instance.step_count = 0
             instance.tag_count = Counter()

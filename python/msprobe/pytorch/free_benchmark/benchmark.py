@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from ..._capture.config import Config
 from ..._capture.free_benchmark import Benchmark, Difference, Rows, first_input
 from ..._capture.free_benchmark.settings import BACKWARD, FIX, NO_CHANGE, TO_CPU
+from ..._compat import distributed_module
 from ..apis import hooked_apis
 from .gradients import GradientCheck
 from .perturb import TENSORS, Generators, drawing_from, mapped, perturbed
@@ -196,5 +197,5 @@ def _names(config: Config) -> dict:
 
 
 def _rank() -> Any:
-    distributed = torch.distributed
+    distributed = distributed_module()
     return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
+from ..._compat import distributed_module
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
 from ..hook_points import HookSet
 from .device_rows import FORMULAS, wide_type
 from .values import Values
+
+dist = distributed_module()
 
 # Functions of torch.distributed that a training's own code calls with tensors.
 CALLS = (

@@ -4,7 +4,10 @@ from datetime import timedelta
 from typing import Optional
 
 import torch
-import torch.distributed as dist
+
+from ..._compat import distributed_module
+
+dist = distributed_module()
 
 
 class GroupNews:

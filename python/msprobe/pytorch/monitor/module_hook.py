@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
-import torch.distributed as dist
 
 from ..._capture.errors import MsprobeException
 from ..._capture.guard import shielded
 from ..._capture.log import logger
+from ..._compat import distributed_module
 from ..._monitor import config as configs
 from ..._monitor import names, output
 from ..._monitor.alarm_news import AlarmNews, FileNews
@@ -44,6 +44,8 @@ from .step_reader import StepReader
 from .structure import StackWatch, StructureWatch
 from .updates import Updates
 from .values import Values
+
+dist = distributed_module()
 
 
 class TrainerMon(EarlierCalls, Phases, MonitoredLaws):

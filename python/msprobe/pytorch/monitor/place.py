@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import torch.distributed as dist
-
 from ..._capture.words import say
+from ..._compat import distributed_module
+
+dist = distributed_module()
 
 
 def place_of(process_group: Any) -> tuple:

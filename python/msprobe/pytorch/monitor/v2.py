@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any, Optional
 
 import torch
-import torch.distributed as dist
 
 from ..._capture.log import logger
+from ..._compat import distributed_module
 from ..._monitor.v2_config import V2Config
 from ..._monitor.v2_files import V2Files
 from ..._monitor.v2_phases import V2Phases
@@ -19,6 +19,8 @@ from .gradients import UnreducedGradients
 from .optimizers import OptimizerView, view_of
 from .step_hooks import StepHooks
 from .values import Values
+
+dist = distributed_module()
 
 _MOST_CALLS = 4096  # of a module within a step
 

@@ -17,6 +17,7 @@ from ..._capture.files import make_directory
 from ..._capture.free_benchmark.calls import FAULTS
 from ..._capture.log import logger
 from ..._capture.words import say
+from ..._compat import distributed_module
 from ..device_stats import _disable_current_modes
 from . import npy_files, reference
 from .arguments import check
@@ -198,7 +199,7 @@ def _computes_itself(kind: Any) -> bool:
 
 
 def _rank() -> int:
-    distributed = torch.distributed
+    distributed = distributed_module()
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank()
     return rank_of_launcher("RANK", "WORLD_SIZE") or 0

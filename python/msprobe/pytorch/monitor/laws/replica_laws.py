@@ -4,11 +4,13 @@ from collections import Counter
 from typing import Any, Optional
 
 import torch
-import torch.distributed as dist
 
+from ...._compat import distributed_module
 from ...._monitor.law_ranks import RankLines
 from ..values import local_part
 from .scene import Scene, bit_sums, is_dtensor
+
+dist = distributed_module()
 
 _AT_ONCE = 8  # parameters whose reduction is computed again
 _ELEMENTS = 16

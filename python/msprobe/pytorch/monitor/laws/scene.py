@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import torch
 
+from ...._compat import distributed_module
 from ...._monitor.laws import LawBook
 from ..optimizers import OptimizerView, gradient_of
 from ..values import local_part
@@ -56,8 +57,9 @@ class Scene:
         self.inside = 0  # forwards of the model that are seen and run
         self.missed_step = False  # a step of the optimizer came between that was not seen
         self._version = 0
-        distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-        self.ranks = torch.distributed.get_world_size() if distributed else 1
+        distributed = distributed_module()
+        known = distributed.is_available() and distributed.is_initialized()
+        self.ranks = distributed.get_world_size() if known else 1
         self.several_ranks = self.ranks > 1
 
     def named_models(self) -> Iterator[tuple]:
