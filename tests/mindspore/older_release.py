@@ -7,7 +7,9 @@ from mindspore import nn
 
 def as_older():
     """Call it before msprobe.mindspore is imported; what it returns, once the debugger is there: Cells need their own again."""
-    register, always = nn.Cell.register_forward_hook, nn.Cell._forward_hook_always_called
+    register, always = nn.Cell.register_forward_hook, getattr(nn.Cell, "_forward_hook_always_called", None)
+    if always is None:
+        return lambda: None
     parameters = inspect.signature(register).parameters.values()
     shorter = inspect.signature(register).replace(parameters=[p for p in parameters if p.name != "always_call"])
     register.__signature__ = shorter

@@ -47,3 +47,67 @@ def test_a_cell_that_raised_has_ended(both):
         assert tree["Functional.tanh.0.forward"] is None
         assert entries["Cell.brittle.Brittle.forward.0"]["output"] == [None]
     assert newest[0].keys() == older[0].keys() and newest[1:] == older[1:]
+
+
+LACKING = """
+import sys
+import mindspore as ms
+from mindspore import nn, Tensor
+from mindspore.graph import api
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+executor = type(api._pynative_executor)
+lost = [executor.queue_backward_final_callback]
+del executor.queue_backward_final_callback
+from msprobe.mindspore import PrecisionDebugger
+
+net = nn.SequentialCell(nn.Dense(2, 2), nn.ReLU())
+debugger = PrecisionDebugger(task="statistics", level="mix", dump_path=sys.argv[1])
+step = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
+for _ in range(2):
+    debugger.start(net)
+    step(Tensor([[1.0, -2.0]]))
+    debugger.stop()
+    debugger.step()
+"""
+
+
+def test_a_release_that_tells_no_gradients_is_said_to(tmp_path, mindspore_python):
+    done = run_mindspore([mindspore_python, "-c", LACKING, tmp_path / "dump"], timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = [line for line in done.stderr.splitlines() if "does not tell nodes of the backward pass" in line]
+    assert len(told) == 3 and "step 0" in told[1] and "step 1" in told[2], told  # at construction, and in each summary
+    entries = json.loads((tmp_path / "dump/step1/rank/dump.json").read_text())["data"]
+    assert entries["Cell.0.Dense.forward.0"]["output"][0]["shape"] == [1, 2]
+    assert not any("backward" in name or "parameters_grad" in name for name in entries)
+
+
+REFUSED = (
+    (
+        {"task": "free_benchmark", "free_benchmark": {"fuzz_stage": "backward"}},
+        "fuzz_stage backward needs MindSpore 2.9",
+    ),
+    ({"task": "overflow_check", "level": "L2"}, "task overflow_check at level L2 needs MindSpore 2.9"),
+)
+REFUSING = """
+import sys
+import mindspore as ms
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.__version__ = "2.8.0"
+del ms.MsDispatchMode
+from msprobe.mindspore import MsprobeException, PrecisionDebugger
+
+try:
+    PrecisionDebugger(sys.argv[1])
+except MsprobeException as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("config, said", REFUSED)
+def test_what_a_release_cannot_do_is_refused(tmp_path, mindspore_python, config, said):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"level": "L1", "dump_path": str(tmp_path / "dump"), **config}))
+    done = run_mindspore([mindspore_python, "-c", REFUSING, path], timeout=120)
+    assert said in done.stdout and "2.8.0" in done.stdout, done.stdout + done.stderr[-1000:]

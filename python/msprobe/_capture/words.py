@@ -177,6 +177,10 @@ CHINESE = {
         "list 中有 %(name)s：没有这个名称的函数（%(place)s）"
     ),
     # of MindSpore
+    "%(what)s needs MindSpore %(since)s or newer, this is %(release)s (%(place)s)": (
+        "%(what)s 需要 MindSpore %(since)s 或更高版本，当前为 %(release)s（%(place)s）"
+    ),
+    "task overflow_check at level L2": "L2 级别的 overflow_check 任务",
     "mindspore.nn.Cell, or a list of them": "mindspore.nn.Cell，或其列表",
     "task %(value)s replays single functions and is not a capture; capture task tensor on both sides and run msprobe compare "
     "(%(place)s)": "%(value)s 任务重放单个函数，不是采集；请在两边采集 tensor 任务，再运行 msprobe compare（%(place)s）",

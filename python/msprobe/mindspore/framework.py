@@ -14,7 +14,7 @@ from .._capture.framework import Framework
 from .._capture.free_benchmark import Settings as BenchmarkSettings
 from .._capture.guard import shielded
 from .._capture.words import say, wrong
-from . import graph_cells, graph_files, hooks, kernels
+from . import graph_cells, graph_files, hooks, kernels, releases
 from .free_benchmark import MODES, FreeBenchmark
 from .grad_probe import GradProbe
 from .load_inputs import MindSporeInputLoader
@@ -60,13 +60,13 @@ class MindSpore(Framework):
             if config.level != "L1":
                 return wrong("level", config.level, "L1", config.place("level"))
             name, value, allowed = BenchmarkSettings.of(config.section).fault(MODES)
-            return wrong(name, str(value), allowed, config.place(name)) if name else ""
+            return wrong(name, str(value), allowed, config.place(name)) if name else releases.unavailable(config)
         if config.task == "tensor" and config.bench_path:
             return say(_COMPARES, name="bench_path", place=config.place("bench_path"))
         if config.enable_dataloader:
             text = "enable_dataloader is for PyTorch; call start(), stop() and step() (%(place)s)"
             return say(text, place=config.place("enable_dataloader"))
-        return ""
+        return releases.unavailable(config)
 
     def grad_probe(self, config: Config, before: Any) -> Any:
         """Returns what lists the gradients that optimizers are called with."""
@@ -89,6 +89,7 @@ class MindSpore(Framework):
     def init(self) -> None:
         """Tells the recorder which framework it records."""
         hooks.init()
+        releases.tell_at_construction()
 
     def set_up(self, config: Config) -> None:
         """Prepares the hooks of a configuration; none is in place before start()."""
@@ -137,6 +138,7 @@ class MindSpore(Framework):
 
     def begin_recording(self, config: Config) -> None:
         """Shows operators to the recorder where the configuration is about them."""
+        releases.tell_in_step()
         if kernels.are_seen(config):
             kernels.enter()
 
