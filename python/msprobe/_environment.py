@@ -29,6 +29,16 @@ def clash() -> str:
     )
 
 
+def without_lock() -> str:
+    """Explains why nothing is recorded where threads of the interpreter run at once; empty if they do not."""
+    if getattr(sys, "_is_gil_enabled", lambda: True)():
+        return ""
+    return (
+        f"msprobe records only under the lock of the interpreter, which {sys.executable} runs without: set PYTHON_GIL=1, or use "
+        "a Python that is not free-threaded"
+    )
+
+
 def find_command() -> Optional[str]:
     """Finds the msprobe program of this installation, or else the one beside the interpreter or on PATH."""
     # site-packages is lib/pythonX.Y/site-packages below the prefix, whatever the scheme (venv, --user, --prefix).

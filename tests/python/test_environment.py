@@ -1,5 +1,6 @@
 """How the package meets the environment it is installed in: without PyTorch, beside the earlier tool, as a module."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,41 @@ except ImportError as error:
     version, error = done.stdout.splitlines()
     assert version.count(".") == 2
     assert error.startswith("torch | msprobe.pytorch needs PyTorch") and sys.executable in error and "install" in error
+
+
+@pytest.mark.parametrize("module", ["msprobe.pytorch", "msprobe.mindspore"])
+def test_a_free_threaded_interpreter_is_refused(run_script, module):
+    done = run_script(
+        f"""
+import sys
+sys._is_gil_enabled = lambda: False
+import msprobe
+print(msprobe.__version__)
+try:
+    from {module} import PrecisionDebugger
+except ImportError as error:
+    print(error)
+print("msprobe._core" in sys.modules)  # which would switch the lock on for all
+""",
+        fresh=True,
+    )
+    _, error, loaded = done.stdout.splitlines()
+    assert "only under the lock" in error and sys.executable in error and "PYTHON_GIL=1" in error and loaded == "False"
+
+
+def test_a_run_in_a_free_threaded_interpreter_goes_on(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys._is_gil_enabled = lambda: False\n")
+    (tmp_path / "torch.py").write_text("")
+    command = [shutil.which("msprobe"), "run", "--dump-path", tmp_path / "dump", "--", sys.executable, "-c"]
+    done = subprocess.run(
+        [*map(str, command), "import torch; print('went on')"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "went on" in done.stdout
+    (line,) = [line for line in done.stderr.splitlines() if "nothing is recorded" in line]
+    assert "only under the lock" in line and "install msprobe" not in line
 
 
 def test_a_broken_pytorch_is_not_called_missing(run_script, tmp_path):

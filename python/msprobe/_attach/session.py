@@ -6,6 +6,10 @@ import os
 import sys
 from typing import Any
 
+from .._environment import without_lock
+
+if without_lock():
+    raise ImportError(without_lock())
 from .._capture.config import Config, MsprobeException, load_config
 from .._capture.guard import shielded
 from .._capture.log import logger

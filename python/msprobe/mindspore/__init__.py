@@ -16,6 +16,7 @@ from typing import Any
 
 from msprobe._compare_result import CompareException, CompareResult
 
+from .._environment import without_lock
 from .compare.distributed_compare import ms_compare_distributed as compare_distributed
 from .compare.ms_compare import ms_compare as compare
 
@@ -68,6 +69,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)  # of a module here, which is then imported
     if name not in _RECORDING:
         raise ImportError(f"msprobe.mindspore has no {name}: it has {', '.join(__all__)}")
+    if without_lock():
+        raise ImportError(without_lock())
     try:
         importlib.import_module("mindspore")
     except ModuleNotFoundError as error:

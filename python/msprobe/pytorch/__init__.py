@@ -16,6 +16,10 @@ error which says what to use instead.
 
 import sys
 
+from .._environment import without_lock
+
+if without_lock():
+    raise ImportError(without_lock())
 try:
     import torch
 except ModuleNotFoundError as error:

@@ -21,10 +21,8 @@ def _attach(framework):
     try:
         from msprobe._attach import session
     except ImportError as error:
-        _say(
-            f"nothing is recorded: {sys.executable} cannot import msprobe ({error}); install msprobe into this Python. "
-            "The run goes on."
-        )
+        why = f"{sys.executable} cannot import msprobe ({error}); install msprobe into this Python"
+        _say(f"nothing is recorded: {why if error.name else error}. The run goes on.")
         return
     try:
         session.attach(framework)
