@@ -24,9 +24,19 @@ def clash() -> str:
         return ""
     return (
         f"msprobe and {_OTHER} are both installed in {os.path.dirname(_PACKAGE)} and have overwritten each other's files: "
-        f"run `{sys.executable} -m pip uninstall {_OTHER}` and then install msprobe again with --force-reinstall, or use "
-        "an environment of its own for each"
+        f"{'msprobe' if _is_active() else _OTHER} was installed last and is what the command and `import msprobe` are. To keep "
+        f"msprobe, run `{sys.executable} -m pip uninstall {_OTHER}`, which takes files of both along, and then install msprobe "
+        f"again with --force-reinstall; to keep {_OTHER}, the other way round; or use an environment of its own for each"
     )
+
+
+def _is_active() -> bool:
+    """Tells whether the package is ours: of the file that both have, the one that was installed last is there."""
+    try:
+        with open(os.path.join(_PACKAGE, "__init__.py"), encoding="utf-8") as file:
+            return "from ._environment import clash" in file.read()
+    except OSError:
+        return False
 
 
 def without_lock() -> str:

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from launch import PACKAGE_ROOT, run_python
@@ -109,7 +110,8 @@ def test_the_earlier_tool_in_the_same_directory_is_refused(site):
     done = run_in(site, "import msprobe")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
-    for part in ("ImportError: ", "mindstudio-probe", str(site), "pip uninstall", "--force-reinstall"):
+    active = "msprobe was installed last"
+    for part in ("ImportError: ", str(site), active, "pip uninstall mindstudio-probe", "--force-reinstall"):
         assert part in last, part
 
 
@@ -120,7 +122,37 @@ def test_the_earlier_tool_installed_over_ours_is_refused_by_the_module(site):
     done = run_in(site, "import runpy; runpy.run_module('msprobe', run_name='__main__')")
     assert done.returncode == 4
     assert done.stderr.startswith("[msprobe] error: ") and "pip uninstall mindstudio-probe" in done.stderr
+    assert "mindstudio-probe was installed last" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("last", ["ours", "theirs"])
+def test_uninstalling_the_earlier_tool_says_how_to_go_on(site, old_python, last):
+    """With its real files, in either order: what is left of ours asks for the rest of it."""
+    theirs = next(old_python.parents[1].glob("lib/python3*/site-packages"))
+    ours = site.parent / "ours"
+    shutil.copytree(site / "msprobe", ours)
+    shutil.copytree(theirs / "msprobe", site / "msprobe", dirs_exist_ok=True)
+    (info,) = theirs.glob("mindstudio_probe-*.dist-info")
+    shutil.copytree(info, site / info.name)
+    if last == "ours":
+        shutil.copytree(ours, site / "msprobe", dirs_exist_ok=True)
+    run_module = (
+        f"sys.path[:] = [p for p in sys.path if p == {str(site)!r} or 'packages' not in p]; "
+        "import os; os.environ['PATH'] = '/nowhere'; import runpy; runpy.run_module('msprobe', run_name='__main__')"
+    )
+    before = run_in(site, run_module)
+    active = {"ours": "msprobe", "theirs": "mindstudio-probe"}[last]
+    assert f"{active} was installed last" in before.stderr
+    for line in (info / "RECORD").read_text().splitlines():  # as pip uninstalls
+        if line.startswith("msprobe/"):
+            (site / line.split(",")[0]).unlink(missing_ok=True)
+    shutil.rmtree(site / info.name)
+    after = run_in(
+        site,
+        run_module.replace("import runpy", "import sysconfig; sysconfig.get_path = lambda n: '/nowhere'; import runpy"),
+    )
+    assert after.returncode == 4 and "install msprobe again with --force-reinstall" in after.stderr
 
 
 def test_the_earlier_tool_elsewhere_on_the_path_does_no_harm(site, tmp_path):
@@ -137,3 +169,29 @@ def test_a_missing_command_is_said(site):
         "import runpy; runpy.run_module('msprobe', run_name='__main__')",
     )
     assert done.returncode == 4 and "--force-reinstall" in done.stderr
+
+
+def test_the_environment_of_the_command_is_taken_where_python_has_no_msprobe(tmp_path):
+    """`python` on PATH is another one than that of the command; a Python that is named by its path is the user's choice."""
+    bare = tmp_path / "bare" / "bin"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare.parent], check=True)
+    script = tmp_path / "x.py"
+    script.write_text("import sys; print(sys.executable)")
+    command = [shutil.which("msprobe"), "run", "--dump-path", str(tmp_path / "dump"), "--"]
+
+    def run(python, **env):
+        path = os.pathsep.join([str(bare), os.environ["PATH"]])
+        given = {**os.environ, "PATH": path, "LC_ALL": "C", **env}
+        given.pop("PYTHONPATH", None)
+        return subprocess.run([*command, python, str(script)], capture_output=True, text=True, env=given, check=True)
+
+    done = run("python")
+    own = str(Path(command[0]).resolve().parent / "python")
+    assert done.stdout.strip() == own and done.stderr.count("\n") == 1
+    assert f"python is {bare}/python, which has no msprobe: {own} is used" in done.stderr
+    assert "其中没有 msprobe" in run("python", LC_ALL="zh_CN.UTF-8").stderr
+    assert run(str(bare / "python")).stdout.strip() == str(bare / "python")
+    site = next(bare.parent.glob("lib/python3*/site-packages"))
+    (site / "ours.pth").write_text(str(PACKAGE_ROOT))
+    has = run("python")
+    assert has.stdout.strip() == str(bare / "python") and has.stderr == ""

@@ -20,6 +20,7 @@
 #include "base/interrupt.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/launch/python_choice.h"
 #include "json/writer.h"
 
 extern char** environ;
@@ -207,15 +208,17 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
   return OkStatus();
 }
 
-Status BecomeProgram(const AttachRequest& request, const std::vector<std::string>& program) {
+Status BecomeProgram(const AttachRequest& request, const std::vector<std::string>& given) {
   MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
+  const std::vector<std::string> program = WithPackage(given);
   const std::vector<std::string> environment = Environment(request, site);
   execvpe(program[0].c_str(), Pointers(program).data(), Pointers(environment).data());
   return NotStarted(program[0], errno);
 }
 
-StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& program) {
+StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& given) {
   MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
+  const std::vector<std::string> program = WithPackage(given);
   const std::vector<std::string> environment = Environment(request, site);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
