@@ -176,6 +176,7 @@ CHINESE = {
     "list holds %(name)s: there is no function of this name (%(place)s)": (
         "list 中有 %(name)s：没有这个名称的函数（%(place)s）"
     ),
+    "a .npy file needs NumPy, which %(python)s does not have": ".npy 文件需要 NumPy，而 %(python)s 中没有",
     # of MindSpore
     "%(what)s needs MindSpore %(since)s or newer, this is %(release)s (%(place)s)": (
         "%(what)s 需要 MindSpore %(since)s 或更高版本，当前为 %(release)s（%(place)s）"

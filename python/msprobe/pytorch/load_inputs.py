@@ -1,13 +1,14 @@
 """load: how modules of PyTorch get other inputs."""
 
 import pickle
+import sys
 from typing import Any
 
-import numpy
 import torch
 
 from .._capture.config import Load
 from .._capture.load_inputs import InputLoader, refuse_other
+from .._capture.words import say
 from .hook_points import HookSet
 
 
@@ -45,6 +46,12 @@ class TorchInputLoader(InputLoader):
 
 def _of_numpy(path: str, like: torch.Tensor) -> torch.Tensor:
     """Files of numpy have no bfloat16: such a tensor lies in float32, and is taken only if no bit is lost."""
+    try:
+        import numpy  # which capturing does not need
+    except ImportError:
+        raise ValueError(
+            say("a .npy file needs NumPy, which %(python)s does not have", python=sys.executable)
+        ) from None
     stored = torch.from_numpy(numpy.load(path, allow_pickle=False))
     found = stored
     widened = stored.dtype == torch.float32 and like.dtype == torch.bfloat16
