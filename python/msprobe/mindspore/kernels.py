@@ -1,7 +1,7 @@
 """Level L2 in PyNative mode with task overflow_check: every operator that runs, forward and backward, seen one by one.
 
 Functions are recorded as they are called, and one function may run many operators; the backward pass runs operators that no
-function of a script stands for. MindSpore 2.10 shows each of them to a dispatch mode. Entries are `Kernel.{operator}.N.forward`,
+function of a script stands for. MindSpore 2.9 shows each of them to a dispatch mode. Entries are `Kernel.{operator}.N.forward`,
 and `GradKernel.{operator}.N.forward` for those of the backward pass. Of a dispatch mode nothing is left after stop().
 """
 

@@ -28,6 +28,8 @@ class GradHook final : public NodeHook {
   std::string name_;
 };
 
+bool takes_functions = false;
+
 // MindSpore 2.7 takes functions of Python only.
 Ref AsFunction(PyObject* hook) {
   static PyObject* const make = [] {
@@ -45,10 +47,13 @@ Ref RegisterHook(PyObject* parameter, PyObject* hook) {
     return handle;
   PyErr_Clear();
   Ref function(AsFunction(hook));
+  takes_functions = static_cast<bool>(function);
   return Ref(function ? PyObject_CallMethodOneArg(parameter, mindspore_names.register_hook, function.get()) : nullptr);
 }
 
 }  // namespace
+
+bool ParamHooksAreCompiled() { return takes_functions; }
 
 void CellParams::Hook(PyObject* cell) {
   LetGo();

@@ -9,6 +9,10 @@
 
 namespace msprobe {
 
+/// Whether this release compiles hooks of parameters along with graphs that use them (MindSpore 2.7): what it takes are
+/// functions of Python.
+bool ParamHooksAreCompiled();
+
 class CellParams {
  public:
   ParamGradsPtr grads = std::make_shared<ParamGrads>();

@@ -272,6 +272,8 @@ void RemoveCellHooks() {
 void HideCellHooks(bool hide) {
   hidden = hide;
   Update();
+  if (!installed || !rt().options.backward || !ParamHooksAreCompiled()) return;
+  EachCell([&](CellEntry* e, PyObject* cell) { hide ? e->site->params.LetGo() : e->site->params.Hook(cell); });
 }
 
 OpName BackwardOfCell() {

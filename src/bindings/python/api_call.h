@@ -62,8 +62,11 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   if (site->spec.watch != nullptr) {
     if (site->spec.before != nullptr) Shielded([&] { site->spec.before(args); });
     PyObject* result = call();
-    Shielded([&] { site->spec.watch(args, result); });
-    return result;
+    const auto watch = [&] { site->spec.watch(args, result); };
+    if (result != nullptr) return Shielded(watch), result;
+    const ErrorStash stash;  // of the call
+    Shielded(watch);
+    return nullptr;
   }
   // Also within a recorded call.
   if (rt().step_open && !t_flags.in_tool) {
