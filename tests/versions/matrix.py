@@ -132,7 +132,7 @@ def table(results):
         for result in results:
             found = result["checks"].get(check, {"passed": None, "said": "not run"})
             words = {True: "ok", False: "**fails**: ", None: ""}[found["passed"]]
-            cells.append(f"{words} {found['said']}".strip())
+            cells.append(f"{words} {found['said'].strip()}".strip())
         lines.append(f"| {check} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
