@@ -18,6 +18,7 @@ DEEP = (
     "megatron/",  # trains in an environment of its own
     "mindspore/",  # records in an environment of its own
     "stacks/",  # trains in environments of their own
+    "versions/",  # a pair of Python and PyTorch; `make test-versions` runs all
     "golden/test_graph_ray.py",
     "golden/test_old_plugins.py",
     "doctor/test_grafts.py",
