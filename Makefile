@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # Tests and tools find the product here.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: help setup setup-test setup-deep setup-all demo test test-ci test-all test-deep test-versions unit asan tsan pytest golden e2e web-test bench lint docs fuzz-quick format clean
+.PHONY: help setup setup-test setup-deep setup-all demo test test-ci test-all test-deep test-versions wheels unit asan tsan pytest golden e2e web-test bench lint docs fuzz-quick format clean
 
 help:  ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 14
@@ -39,6 +39,9 @@ test-deep: test-all
 
 test-versions: setup  ## pairs of Python and PyTorch, releases of MindSpore: installs gigabytes, one at a time; PAIRS="3.9:2.0.1 ..."
 	@$(PY) tests/versions/matrix.py $(PAIRS)
+
+wheels:  ## wheels for x86-64 and AArch64 that load on real hosts: out/wheels (tools/release.md); an hour on two cores
+	@tools/setup.sh wheels && nice .venv-wheels/bin/python tools/wheels/build.py
 
 unit: setup-test  ## C++ unit tests of a release build
 	@cmake --preset release >build/release.log || (cat build/release.log; exit 1)

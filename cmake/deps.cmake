@@ -31,9 +31,14 @@ target_link_libraries(msprobe_yaml INTERFACE
   $<IF:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>,-lyaml-cpp,-l:libyaml-cpp.a>)
 msprobe_static(msprobe_inflate z)
 msprobe_static(msprobe_expat expat)
-# libxlsxwriter has no static archive in the distribution: src/sheet loads it when a sheet is asked for.
+# libxlsxwriter has no static archive in the distribution: where there is none (a wheel has one), src/sheet loads the library
+# when a sheet is asked for.
 add_library(msprobe_xlsx INTERFACE)
 target_link_libraries(msprobe_xlsx INTERFACE ${CMAKE_DL_LIBS})
+find_library(msprobe_xlsx_archive libxlsxwriter.a)
+if(msprobe_xlsx_archive)
+  target_link_libraries(msprobe_xlsx INTERFACE ${msprobe_xlsx_archive} msprobe_inflate)
+endif()
 msprobe_static(msprobe_sqlite sqlite3 ${CMAKE_DL_LIBS} m)
 add_library(msprobe_http INTERFACE)
 add_library(msprobe_cli11 INTERFACE)

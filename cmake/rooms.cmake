@@ -163,9 +163,11 @@ function(msprobe_room room)
     # Where sources have the same names in unnamed namespaces, as the kernels of all instruction sets do, each is compiled alone.
     if(NOT room MATCHES "^(tensor/kernels|tensor/files|compare/round_off|diagnose/anatomy|serve)$")
       if(MSPROBE_UNITY)
-        # Without optimisation, more at a time take two thirds of the processor; these have names in common beyond six.
+        # Without optimisation or precompiled headers, more at a time take two thirds of the processor; these have names in
+        # common beyond six.
         set(most 6)
-        if(MSPROBE_SANITIZE AND NOT room MATCHES "^(cli|config|doctor|jobs|weights|graph/build|compare/first_difference)$")
+        if((MSPROBE_SANITIZE OR CMAKE_DISABLE_PRECOMPILE_HEADERS)
+            AND NOT room MATCHES "^(cli|config|doctor|jobs|match|parallel|weights|graph/build|compare/first_difference)$")
           set(most 18)
         endif()
         # When all properties of its sources are known; by then ${name} has another value.

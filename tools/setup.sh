@@ -4,6 +4,7 @@
 #   tools/setup.sh test     also what `make test` needs: compilers, checkers, a browser
 #   tools/setup.sh deep     also what `make test-ci` needs: the tools that ours must be compatible with
 #   tools/setup.sh all      also what `make test-all` needs: stacks that train, each in an environment of its own
+#   tools/setup.sh wheels   also what `make wheels` needs, in .venv-wheels
 #   tools/setup.sh docs     only what `make docs` needs, in .venv-docs; nothing is compiled
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -43,6 +44,8 @@ apt_install() {
   done
 }
 [ "$want" != run ] || test_packages=()
+# The tools that unpack Debian's sources and join SQLite's; the C library and the emulator of the other processor, for its tests.
+if [ "$want" = wheels ]; then test_packages=(dpkg-dev tcl libc6-arm64-cross qemu-user-static); fi
 if [ "$want" = docs ]; then build_packages=(python3 python3-venv) test_packages=(); fi
 if command -v dpkg-query >/dev/null; then
   mapfile -t build_packages < <(missing_of "${build_packages[@]}")
@@ -81,7 +84,7 @@ venv() {
   rm -f "$stamps/$dir.alone."*
   if [ -n "$torch" ]; then
     pip_install "$dir" --no-compile "$torch"
-    [ "$want" = run ] || share_torch "$dir"
+    case "$want" in run | wheels) ;; *) share_torch "$dir" ;; esac
   fi
   case "$*" in *transformers*|*mindspore*) set -- --no-compile "$@" ;; esac
   pip_install "$dir" "$@"
@@ -205,6 +208,7 @@ if [ "$want" = docs ]; then
 fi
 common=(numpy transformers nanobind scikit-build-core pytest pytest-timeout pytest-xdist hypothesis ruff openpyxl)
 venv .venv torch==2.13.0 "${common[@]}" accelerate
+if [ "$want" = wheels ]; then venv .venv-wheels "" ziglang==0.17.1 auditwheel==6.8.2 scikit-build-core==1.1.2; fi
 beside=()
 # Beside the building of the product: these wait for the network and the disk most of their time.
 if [ "$want" != run ]; then
@@ -247,8 +251,10 @@ sources() { git ls-files -co --exclude-standard CMakeLists.txt cmake src include
 key=$( (sources | xargs -r sha256sum 2>/dev/null; .venv/bin/python --version) | sha256sum | cut -c1-16)
 if [ ! -f "$stamps/product.$key" ] || [ ! -x .venv/bin/msprobe ] || [ ! -f build/wheels/$key/*.whl ]; then
   say "building and installing msprobe into .venv"
+  # In the folder of the preset "release": unit tests reuse its objects.
   rm -rf build/wheels "$stamps"/product.* "$stamps"/board.*
-  .venv/bin/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "build/wheels/$key" . >"$stamps/build.log" 2>&1 ||
+  .venv/bin/python -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps \
+    --config-settings build-dir=build/release -w "build/wheels/$key" . >"$stamps/build.log" 2>&1 ||
     { tail -n 40 "$stamps/build.log" >&2; die "the build failed (see $stamps/build.log)"; }
   pip_install .venv --no-deps --force-reinstall build/wheels/$key/*.whl
   touch "$stamps/product.$key"

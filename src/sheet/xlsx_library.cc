@@ -17,6 +17,26 @@ StatusOr<const XlsxLibrary*> XlsxLibrary::Get() {
           "--xlsx to get csv"));
 }
 
+#ifdef MSPROBE_XLSX_LINKED
+XlsxLibrary XlsxLibrary::Load() {
+  return {.new_workbook = workbook_new_opt,
+          .add_sheet = workbook_add_worksheet,
+          .write_string = worksheet_write_string,
+          .write_number = worksheet_write_number,
+          .write_bool = worksheet_write_boolean,
+          .write_blank = worksheet_write_blank,
+          .freeze = worksheet_freeze_panes,
+          .filter = worksheet_autofilter,
+          .set_column = worksheet_set_column,
+          .add_format = workbook_add_format,
+          .set_bold = format_set_bold,
+          .set_background = format_set_bg_color,
+          .close = workbook_close,
+          .free = lxw_workbook_free,
+          .error_text = lxw_strerror,
+          .same_version = true};
+}
+#else
 XlsxLibrary XlsxLibrary::Load() {
   XlsxLibrary out;
   void* handle = nullptr;
@@ -25,7 +45,8 @@ XlsxLibrary XlsxLibrary::Load() {
   }
   if (!handle) return out;
   const auto load = [&](auto* function, const char* name) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(handle, name));
+    using Function = std::remove_pointer_t<decltype(function)>;
+    *function = reinterpret_cast<Function>(dlsym(handle, name));
     return *function != nullptr;
   };
   const bool all = load(&out.new_workbook, "workbook_new_opt") && load(&out.add_sheet, "workbook_add_worksheet") &&
@@ -42,6 +63,7 @@ XlsxLibrary XlsxLibrary::Load() {
   out.same_version = load(&version, "lxw_version_id") && version() == LXW_VERSION_ID;
   return out;
 }
+#endif
 
 XlsxStyles XlsxLibrary::AddStyles(lxw_workbook* book) const {
   XlsxStyles out{add_format(book), add_format(book), add_format(book)};

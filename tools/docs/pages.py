@@ -8,7 +8,7 @@ ROOT = {"en": "README", "zh": "README.zh"}
 GUIDES = (
     (
         {"en": "First steps", "zh": "入门"},
-        ("quickstart", "porting", "glossary"),
+        ("quickstart", "install", "porting", "glossary"),
     ),
     (
         {"en": "Capture", "zh": "采集"},
