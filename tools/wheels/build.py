@@ -39,9 +39,11 @@ def wrappers():
     zig = Path(ziglang.__file__).parent / "zig"
     version = run(zig, "version").strip()
     texts = {tool: f'exec "{zig}" {tool} "$@"' for tool in ("ar", "ranlib")}
+    # Names of files in messages are those of the checkout, wherever it lies.
+    maps = f'"-ffile-prefix-map={WORK}=." "-ffile-prefix-map={ROOT}=."'
     for arch in ARCHITECTURES:
         for tool in ("cc", "c++"):
-            texts[f"{arch}-{tool}"] = f'exec "{zig}" {tool} -target {arch}-linux-gnu.{GLIBC} "$@"'
+            texts[f"{arch}-{tool}"] = f'exec "{zig}" {tool} -target {arch}-linux-gnu.{GLIBC} {maps} "$@"'
     for name, text in texts.items():
         whole = f"#!/bin/sh\n# zig {version}\n{text}\n"
         path = folder / name

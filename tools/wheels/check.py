@@ -39,6 +39,8 @@ def loads_everywhere(path):
     for library in libraries_of(path):
         if not SYSTEM.fullmatch(library):
             raise WheelError(f"{path.name} needs {library}, which is not linked in")
+    if re.search(r"\((RPATH|RUNPATH)\)", run("readelf", "-Wd", path)):
+        raise WheelError(f"{path.name} looks for libraries in folders of the machine that made it")
     shown = run("readelf", "-W", "--dyn-syms", path)
     # Others in the process would see them; unwinding must stay that of whoever threw.
     visible = re.findall(r"(?:GLOBAL|WEAK|UNIQUE)\s+DEFAULT\s+\d+\s+(\w+)$", shown, re.MULTILINE)

@@ -11,6 +11,8 @@ set(CMAKE_FIND_ROOT_PATH ${MSPROBE_ARCHIVES})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+# What is packed is not installed by CMake: it must not look for libraries where it was linked.
+set(CMAKE_SKIP_RPATH ON)
 # This compiler does not write precompiled headers.
 set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 include_directories(SYSTEM ${MSPROBE_ARCHIVES}/include)
