@@ -146,15 +146,19 @@ def product(arch, versions):
             "-DMSPROBE_WEB=ON",
             env=environment,
         )
-        native = arch == os.uname().machine
-        ninja(build, "msprobe", "_core", "_page", *(["_core_stub", "_page_stub"] if native else []), env=environment)
+        modules = build / "src" / "bindings"
+        for left in modules.glob("_*.so"):
+            left.unlink()
+        # The newest Python writes the stubs: for older ones that takes another package.
+        stubs = arch == os.uname().machine and version == versions[-1]
+        ninja(build, "msprobe", "_core", "_page", *(["_core_stub", "_page_stub"] if stubs else []), env=environment)
         shutil.copy(build / "msprobe", made / "msprobe")
         for extension in ("_core", "_page"):
-            (module,) = (build / "src" / "bindings").glob(f"{extension}.*.so")
+            (module,) = modules.glob(f"{extension}.*.so")
             # The interpreter that was asked for the suffix is of this machine.
-            shutil.move(module, made / f"{extension}.cpython-{version.replace('.', '')}-{arch}-linux-gnu.so")
-            if native:
-                shutil.copy(build / "src" / "bindings" / f"{extension}.pyi", WORK / f"{extension}.pyi")
+            shutil.copy(module, made / f"{extension}.cpython-{version.replace('.', '')}-{arch}-linux-gnu.so")
+            if stubs:
+                shutil.copy(modules / f"{extension}.pyi", WORK / f"{extension}.pyi")
     return made
 
 
