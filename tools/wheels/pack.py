@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shutil
 import sys
 import time
 import zipfile
@@ -103,7 +104,8 @@ def bill(ours, parts):
 def metadata(work):
     """The dist-info as the build backend writes it from pyproject.toml; nothing is compiled."""
     folder = work / "metadata"
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     ask = "import sys; from scikit_build_core.build import prepare_metadata_for_build_wheel as p; p(sys.argv[1])"
     run(sys.executable, "-c", ask, folder, cwd=ROOT)
     (info,) = folder.glob("msprobe-*.dist-info")
