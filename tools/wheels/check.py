@@ -65,10 +65,10 @@ def unpacked(wheel, folder):
     return command
 
 
-def members(path):
-    """What a result says: of a workbook its parts, but for that which holds the time."""
+def members(path, into):
+    """What a result says, whenever and wherever it was written: of a workbook its parts."""
     if path.suffix != ".xlsx":
-        return path.read_bytes()
+        return re.sub("20[0-9]{12}", "TIME", path.read_text().replace(str(into), "OUT"))
     with zipfile.ZipFile(path) as book:
         return {name: book.read(name) for name in book.namelist() if not name.startswith("docProps/")}
 
@@ -88,7 +88,7 @@ def answers(command, folder):
             raise WheelError(f"the command made nothing of {case.name}: {done.stderr}")
         for path in sorted(into.rglob("*")):
             if path.is_file():
-                out[f"{case.name}/{re.sub('20[0-9]{12}', 'TIME', path.name)}"] = members(path)
+                out[f"{case.name}/{re.sub('20[0-9]{12}', 'TIME', path.name)}"] = members(path, into)
     if not any(name.endswith(".xlsx") for name in out) or not any(name.endswith(".csv") for name in out):
         raise WheelError(f"the command wrote no table: {sorted(out)}")
     return out
