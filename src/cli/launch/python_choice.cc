@@ -1,7 +1,6 @@
 #include "cli/launch/python_choice.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <limits.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/text.h"
 #include "base/words/translate.h"
 
@@ -77,7 +77,7 @@ std::vector<std::string> WithPackage(std::vector<std::string> program) {
   if (!is_python) return program;
   const std::string given = OnPath(name), own = Beside(name);
   if (given.empty() || own.empty() || DirName(given) == DirName(own) || !Lacks(given) || Lacks(own)) return program;
-  const std::string said = fmt::format("{} is {}, which has no msprobe: {} is used", name, given, own);
+  const Message said = Msg("{} is {}, which has no msprobe: {} is used", name, given, own);
   std::fputs(("[msprobe] " + InLanguage(said, LocaleLanguage()) + "\n").c_str(), stderr);
   program[0] = own;
   return program;
