@@ -377,10 +377,9 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   bool realigned = !aligned.golden_of.empty();
   if (!all_paired) {
     MatchPlan left = realigned ? aligned : pair.plan;
-    out.divided = LeaveOutDividedStep(pair, target_tree, golden_tree, &left);
-    if (out.divided == 0) {
-      MSP_ASSIGN_OR_RETURN(out.divided, LeaveOutBuckets(pair, target_tree, golden_tree, &left));
-    }
+    MSP_ASSIGN_OR_RETURN(out.divided, LeaveOutDividedStep(pair, target_tree, golden_tree, &left));
+    MSP_ASSIGN_OR_RETURN(const size_t buckets, LeaveOutBuckets(pair, target_tree, golden_tree, &left));
+    out.divided += buckets;
     if (out.divided > 0) aligned = std::move(left), realigned = true;
   }
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);

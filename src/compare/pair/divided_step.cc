@@ -18,6 +18,12 @@ bool IsOutsideOfModules(const OpList& ops, const ModuleTree& tree, size_t op) {
   return !IsModuleName(name) && !IsModuleName(tree.ParentOf(name));
 }
 
+/// The same, and what hooks do within the backward pass of a module.
+bool IsOutsideOrInHook(const OpList& ops, const ModuleTree& tree, size_t op) {
+  const bool in_hook = ParseOpName(tree.ParentOf(ops.NameAt(op))).direction == OpDirection::kBackward;
+  return IsOutsideOfModules(ops, tree, op) || (in_hook && !IsModuleName(ops.NameAt(op)));
+}
+
 /// The calls of one run that reduce gradients and give parameters back, as far as no module makes them.
 class StepOf {
  public:
@@ -54,7 +60,7 @@ class Buckets {
 
   Status Read() {
     for (size_t i = 0; i < dump_.ops().size(); ++i) {
-      if (!IsCommunication(dump_.ops().NameAt(i)) || !IsOutsideOfModules(dump_.ops(), tree_, i)) continue;
+      if (!IsCommunication(dump_.ops().NameAt(i)) || !IsOutsideOrInHook(dump_.ops(), tree_, i)) continue;
       MSP_ASSIGN_OR_RETURN(const double size, SizeOf(i));
       if (size >= kLeast) sizes_.push_back(size), sum_ += size;
     }
@@ -68,7 +74,7 @@ class Buckets {
   }
   /// Whether an op outside of modules works on one of them.
   StatusOr<bool> Has(size_t op) {
-    if (!IsOutsideOfModules(dump_.ops(), tree_, op)) return false;
+    if (!IsOutsideOrInHook(dump_.ops(), tree_, op)) return false;
     MSP_ASSIGN_OR_RETURN(const double size, SizeOf(op));
     return std::ranges::binary_search(sizes_, size);
   }
@@ -77,15 +83,16 @@ class Buckets {
   static constexpr double kLeast = 64;      // elements; scalars and counts are no gradients
   static constexpr double kPadding = 0.05;  // of all elements
 
-  /// Elements of the first tensor, if that is flat; 0 otherwise.
+  /// Elements of the largest tensor, if all are flat; 0 otherwise. A shard stands beside its bucket.
   StatusOr<double> SizeOf(size_t op) {
     MSP_RETURN_IF_ERROR(items_.Read(op));
+    double size = 0;
     for (const ItemView& item : items_.items()) {
       if (!item.tensor) continue;
-      const bool flat = item.shape.find(',') == std::string::npos;
-      return flat && item.dtype.find("loat") != std::string_view::npos ? ElementsOfShape(item.shape) : 0.0;
+      if (item.shape.find(',') != std::string::npos || item.dtype.find("loat") == std::string_view::npos) return 0.0;
+      size = std::max(size, ElementsOfShape(item.shape));
     }
-    return 0.0;
+    return size;
   }
 
   const DumpFile& dump_;
@@ -132,10 +139,17 @@ StatusOr<size_t> LeaveOutBuckets(const DumpPair& pair, const ModuleTree& target,
   return count;
 }
 
-size_t LeaveOutDividedStep(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden, MatchPlan* plan) {
-  if (target.empty() || golden.empty()) return 0;  // nothing tells what modules call
+StatusOr<size_t> LeaveOutDividedStep(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden,
+                                     MatchPlan* plan) {
+  if (target.empty() || golden.empty()) return size_t{0};  // nothing tells what modules call
   const StepOf ours(*pair.target, target), theirs(*pair.golden, golden);
-  if (ours.IsDivided() == theirs.IsDivided()) return 0;
+  if (!ours.IsDivided() && !theirs.IsDivided()) return size_t{0};
+  if (ours.IsDivided() && theirs.IsDivided()) {
+    Buckets left(*pair.target, target), right(*pair.golden, golden);
+    MSP_RETURN_IF_ERROR(left.Read());
+    MSP_RETURN_IF_ERROR(right.Read());
+    if (!left.AreOthersThan(right)) return size_t{0};
+  }
   size_t count = 0;
   for (size_t i = 0; i < plan->golden_of.size(); ++i) {
     const uint32_t partner = plan->golden_of[i];

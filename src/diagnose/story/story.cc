@@ -22,6 +22,9 @@ void SetModule(const std::string& name, StoryOrigin* out) {
   if (IsModuleName(name)) out->module_class = ApiOrClassOf(name);
 }
 
+/// Graphs gather the calls between modules under such a name.
+bool IsCollection(const std::string& name) { return name.starts_with("Apis_Between_Modules"); }
+
 StoryOrigin OriginOf(const Origin& o, int step) {
   const FirstDifference& d = o.difference;
   StoryOrigin out;
@@ -35,7 +38,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   }
   if (!d.ranks.empty()) out.ranks = d.ranks;
   out.op = d.name;
-  if (const std::string& name = !d.inside.empty() ? d.inside : d.module; !name.empty()) {
+  if (const std::string& name = !d.inside.empty() ? d.inside : d.module; !name.empty() && !IsCollection(name)) {
     SetModule(name, &out);
   } else if (IsModuleName(d.name)) {
     SetModule(d.name, &out);
