@@ -13,8 +13,6 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
-from .._compat import distributed_module
-
 CORE, FOCUS, LOW = "CORE", "FOCUS", "LOW"
 
 
@@ -211,8 +209,8 @@ def _derived(torch: Any) -> Iterable[tuple[str, str, Any, str]]:
     yield from (("VF", n, torch._VF, n) for n in _VF_NAMES if callable(getattr(torch._VF, n, None)))
     yield from (("Torch", n, torch, n) for n in _torch_names(torch))
     yield from (("Torch", n, torch.linalg, n) for n in _linalg_names(torch.linalg))
-    distributed = distributed_module()
-    if distributed.is_available():
+    distributed = getattr(torch, "distributed", None)  # this file is read without its package, too
+    if distributed is not None and distributed.is_available():
         yield from (("Distributed", n, distributed, n) for n in _distributed_names(distributed))
 
 
