@@ -184,18 +184,19 @@ void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
   out->first = std::move(setting);
 }
 
-/// A parameter that `more` changes and `less` does not; none where the steps have little in common.
+/// A parameter of both runs that `more` changes and `less` does not; none where the steps have little in common.
 std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& more,
                                         const std::vector<TrainedParameter>& less) {
   std::optional<TrainedParameter> out;
-  size_t same = 0;
+  size_t same = 0, all = 0;
   for (const TrainedParameter& p : more) {
     const auto other = std::ranges::find(less, p.names, &TrainedParameter::names);
-    const size_t count = other == less.end() ? 0 : other->count;
-    same += std::min(count, p.count);
-    if (count < p.count && !out) out = p;
+    if (other == less.end() || p.count == 0) continue;
+    all += p.count;
+    same += std::min(other->count, p.count);
+    if (other->count < p.count && (!out || p.op < out->op)) out = p;
   }
-  return 2 * same > more.size() ? out : std::nullopt;
+  return 2 * same > all ? out : std::nullopt;
 }
 
 Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* forms) {

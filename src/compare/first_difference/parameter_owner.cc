@@ -58,6 +58,7 @@ class OwnerFinder {
     const size_t begin = Begin();
     if (begin == 0 || ops.size() > kMostOpsRead) return out;
     MSP_RETURN_IF_ERROR(ReadParameters(begin));
+    for (const auto& [print, names] : names_) out.push_back({Listed(names), 0, 0});
     for (size_t i = begin; i < ops.size() && !names_.empty(); ++i) {
       if (!ChangesInput(ops.NameAt(i))) continue;
       MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
@@ -67,11 +68,7 @@ class OwnerFinder {
         if (found == names_.end()) continue;
         const std::string names = Listed(found->second);
         const auto known = std::ranges::find(out, names, &TrainedParameter::names);
-        if (known == out.end()) {
-          out.push_back({names, 1, i});
-        } else {
-          ++known->count, known->op = i;
-        }
+        ++known->count, known->op = i;
       }
     }
     return out;

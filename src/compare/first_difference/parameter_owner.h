@@ -13,8 +13,8 @@ namespace msprobe {
 /// it: without modules, without a loop over the parameters, or where several parameters look the same.
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op);
 
-/// Parameters that the step behind the backward pass changes, as far as their values tell them; several that look the
-/// same are one entry.
+/// The parameters of all modules, and which of them the step behind the backward pass changes, as far as their values
+/// tell them; several that look the same are one entry.
 struct TrainedParameter {
   std::string names;  // "blocks.0.norm.weight or blocks.1.norm.weight"
   size_t count = 0;   // how many of them are changed
