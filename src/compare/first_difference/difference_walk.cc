@@ -61,6 +61,7 @@ class Walk {
     }
     for (; golden_only < in_.plan.golden_only.size(); ++golden_only)
       lone_.Add(true, in_.plan.golden_only[golden_only], ops_.size());
+    MSP_RETURN_IF_ERROR(rewrites_.status());
     Finish();
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;

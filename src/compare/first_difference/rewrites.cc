@@ -7,6 +7,7 @@
 #include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
@@ -199,11 +200,12 @@ StatusOr<bool> Rewrites::AddsTheSame(size_t at) const {
   return !gradient.empty() && gradient == added(theirs);
 }
 
-bool Rewrites::WritesInHook(std::string_view op, bool golden, size_t at) const {
+bool Rewrites::WritesInHook(std::string_view op, bool golden, size_t at) {
   if (golden || IsModuleName(op) || !ChangesArguments(ApiOf(op)) || !IsBackward(trees_[golden]->ParentOf(op)))
     return false;
   if (at >= plan_.golden_of.size() || plan_.golden_of[at] == kNoOp) return false;
   const StatusOr<bool> same = AddsTheSame(at);
+  if (!same.ok() && status_.ok()) status_ = same.status();
   return same.ok() && *same;
 }
 

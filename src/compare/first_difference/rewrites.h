@@ -36,6 +36,8 @@ class Rewrites {
   bool LossAgrees();
   /// Whether the gradients that the optimizer takes in agree, too.
   bool StepAgrees();
+  /// Why an op could not be read, if one could not.
+  const Status& status() const { return status_; }
 
  private:
   /// Ops of one direction, one after another.
@@ -46,7 +48,7 @@ class Rewrites {
   /// Whether a call and its partner add the same to what they change.
   StatusOr<bool> AddsTheSame(size_t at) const;
   /// A hook of a backward pass that writes in place adds a gradient to memory outside of the module.
-  bool WritesInHook(std::string_view op, bool golden, size_t at) const;
+  bool WritesInHook(std::string_view op, bool golden, size_t at);
   void Read();
   void FindWrongGradients();
   void FindModules();
@@ -69,6 +71,7 @@ class Rewrites {
   const OpDistances& distances_;
   const ModuleTree* trees_[2];
   const bool other_dtype_;
+  Status status_ = OkStatus();
   bool read_ = false;
   TextIds agreeing_[2];  // names of modules, of the target and of the golden run
   std::unordered_set<uint64_t> known_;
