@@ -179,6 +179,7 @@ FAULTS = {
     "norm_rank1": Fault("a norm's weight is wrong on one rank", at(1, scaled("pre_mlp_layernorm.weight", 1.2), 1)),
     "eps": Fault("another eps", at(1, norm_eps("input_layernorm", 1e-1))),
     "rotary_base": Fault("another base of the rotary embedding", rotary(100)),
+    "rotary_slight": Fault("a slightly larger base of the rotary embedding", rotary(10200)),
     "scale": Fault("attention is scaled otherwise", at(2, softmax_scale)),
     "no_reduction": Fault("a reduction is missing", at(1, no_reduction)),
     "doubled_reduction": Fault("a reduction is done twice", at(2, doubled_reduction)),

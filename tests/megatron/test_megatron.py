@@ -55,6 +55,7 @@ FAULTS = {  # the path of the module that is to be named
     "norm_rank1": "layers.1.pre_mlp_layernorm",
     "eps": "layers.1.input_layernorm",
     "rotary_base": "rotary_pos_emb",
+    "rotary_slight": "rotary_pos_emb",
     "scale": "layers.2.self_attention.core_attention",
     "no_reduction": "layers.1.mlp.linear_fc2",
     "doubled_reduction": "layers.2.self_attention.linear_proj",

@@ -7,6 +7,7 @@
 #include "base/page_trim.h"
 #include "base/text.h"
 #include "compare/first_difference/lone_ops.h"
+#include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/rewrites.h"
 #include "compare/first_difference/unwritten_flow.h"
 #include "ops/collective.h"
@@ -132,7 +133,8 @@ class Walk {
       out_.verdicts[i] = RulerVerdict::kRoundOff;
       return OkStatus();
     }
-    out_.verdicts[i] = equal_inputs && !inexact_ ? VisitExact(i, d) : VisitRounded(i, d);
+    const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(i, d)));
+    out_.verdicts[i] = exact ? VisitExact(i, d) : VisitRounded(i, d);
     const bool idle = d.argument && i == idle_argument_;
     const float least = Resplit() && !anything_ ? StandsOut() : 1;
     if (!idle && (Scaled(i, d.input) > least || Scaled(i, d.output) > least || d.shapes))
@@ -150,9 +152,16 @@ class Walk {
     const bool same_call = d.has_input && d.rounded <= 1 && !d.chosen && !d.shapes;
     if (d.argument && same_call && !OnlyMovesOrCasts(name)) return false;
     // Modules are paired by their names: one that gives something else for the same input is no other module.
-    if (IsModuleName(name) && same_call) return false;
+    if ((IsModuleName(name) && same_call) || IsOfNumbers(i, d)) return false;
     if (rewrites_.Cover(name, false, i)) return true;
     return inexact_ && d.has_output && d.values && !Differs(d.output) && rewrites_.Knows(name, false);
+  }
+
+  /// A module that is given the same numbers and no tensor.
+  bool IsOfNumbers(size_t i, const OpDistance& d) const {
+    const std::string_view name = ops_.NameAt(i);
+    return !d.has_input && d.values && !d.argument && IsModuleName(name) &&
+           ParseOpName(name).direction == OpDirection::kForward;
   }
 
   /// Inside a module that agrees: what differs here is computed another way, and the result is the same.
@@ -244,7 +253,9 @@ class Walk {
   /// Both runs round before this op, or its inputs differ.
   RulerVerdict VisitRounded(size_t i, const OpDistance& d) {
     const NameParts name = ParseOpName(ops_.NameAt(i));
-    const float input = Scaled(i, d.rounded);
+    // What was rounded before does not reach what is made of numbers.
+    const bool own = !anything_ && rewrites_.InParting(name.full, inexact_);
+    const float input = own ? d.rounded : Scaled(i, d.rounded);
     // An op enlarges the relative error of its inputs by its condition; by rounding an index or a mask may flip.
     const bool flips = d.choices && (flipped_ || (inexact_ && d.input_error > 0));
     float output = flips || name.direction == OpDirection::kParameterGrad ? 0 : Scaled(i, d.conditioned);
@@ -265,7 +276,7 @@ class Walk {
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
       const float bar = Resplit() && d.parameter ? louder_ : std::max(StandsOut(), louder_ * loudest_);
-      if (!anything_ && input > (inexact_ ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
+      if (!anything_ && input > (inexact_ && !own ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
       const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
       const bool jumps = output > limit && !Differs(input) && !d.blind && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
@@ -338,7 +349,7 @@ class Walk {
     found.units = units;
     const OpDistance& d = in_.distances[i];
     found.hidden = kind == Kind::kInput && d.masked && d.input <= 1;
-    found.state = kind == Kind::kInput && IsState(i);
+    found.state = kind == Kind::kInput && IsState(ops_, in_.target_tree, i);
     if (d.has_input) found.input_error = d.input_error;
     if (d.has_output) found.output_error = d.output_error;
     anything_ = true;
@@ -374,19 +385,6 @@ class Walk {
   void BlameUnwritten() {
     const size_t i = unwritten_.first();
     out_.verdicts[i] = Blame(Kind::kOp, i, RulerVerdict::kSuspicious, in_.distances[i].output);
-  }
-
-  /// What an op changes in place behind the backward pass, outside of all modules: a parameter, or what an optimizer
-  /// keeps of it.
-  bool IsState(size_t i) const {
-    const std::string_view name = ops_.NameAt(i);
-    if (IsModuleName(name) || !ChangesArguments(ApiOf(name)) || IsModuleName(in_.target_tree.ParentOf(name)))
-      return false;
-    for (size_t k = i; k-- > 0;) {
-      const OpDirection direction = ParseOpName(ops_.NameAt(k)).direction;
-      if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return true;
-    }
-    return false;
   }
 
   /// Runs that are split differently cannot be compared by their values; their settings can, unless a number only

@@ -312,5 +312,28 @@ TEST_F(FindingsTest, GradientsThatCancelOutSayNothing) {
   EXPECT_EQ(Find().Answer().kind, Kind::kOp);
 }
 
+TEST_F(FindingsTest, WhatAModuleMakesOfNumbersIsNotExcusedByTheModuleAround) {
+  // A table of angles, of which the sums around it show next to nothing.
+  const auto run = [](double table, bool inside) {
+    std::vector<std::string> ops;
+    if (inside)
+      ops.push_back(Call("Torch.outer.0.forward", Wide(5) + ", " + TensorOf("4", table / 9, table), Wide(table)));
+    ops.push_back(Call("Module.net.rope.Rotary.forward.0", Number(12), Wide(table)));
+    ops.push_back(Call("Tensor.mul.0.forward", Wide(table), Wide(2 * table)));
+    ops.push_back(Call("Module.net.Net.forward.0", Wide(1), Wide(7)));
+    return ops;
+  };
+  const std::string parents =
+      R"("Torch.outer.0.forward": "Module.net.rope.Rotary.forward.0", "Tensor.mul.0.forward": "Module.net.Net.forward.0",
+         "Module.net.rope.Rotary.forward.0": "Module.net.Net.forward.0", "Module.net.Net.forward.0": null)";
+  for (const bool inside : {false, true}) {
+    Write("t", run(3.0003, inside), parents);
+    Write("g", run(3, inside), parents);
+    const Differences d = Find();
+    EXPECT_EQ(d.Answer().kind, inside ? Kind::kInput : Kind::kOp) << inside;
+    EXPECT_EQ(d.Answer().name, inside ? "Torch.outer.0.forward" : "Module.net.rope.Rotary.forward.0");
+  }
+}
+
 }  // namespace
 }  // namespace msprobe

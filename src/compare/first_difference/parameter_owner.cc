@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
@@ -170,6 +171,16 @@ class OwnerFinder {
 }  // namespace
 
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
+
+bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {
+  const std::string_view name = ops.NameAt(op);
+  if (IsModuleName(name) || !ChangesArguments(ApiOf(name)) || IsModuleName(tree.ParentOf(name))) return false;
+  for (size_t k = op; k-- > 0;) {
+    const OpDirection direction = ParseOpName(ops.NameAt(k)).direction;
+    if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return true;
+  }
+  return false;
+}
 
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump) { return OwnerFinder(dump).Trained(); }
 

@@ -13,6 +13,10 @@ namespace msprobe {
 /// it: without modules, without a loop over the parameters, or where several parameters look the same.
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op);
 
+/// What an op changes in place behind the backward pass, outside of all modules: a parameter, or what an optimizer
+/// keeps of it.
+bool IsState(const OpList& ops, const ModuleTree& tree, size_t op);
+
 /// The parameters of all modules, and which of them the step behind the backward pass changes, as far as their values
 /// tell them; several that look the same are one entry.
 struct TrainedParameter {

@@ -34,6 +34,12 @@ bool Rewrites::Agrees(size_t op, bool without_output) const {
   return compared && !otherwise && d.input <= limit && d.output <= limit;
 }
 
+bool Rewrites::Parts(size_t op) const {
+  const OpDistance& d = distances_[op];
+  const bool same = d.input == 0 && d.input_error == 0 && !d.argument && !d.shapes && !d.chosen && !d.dtypes;
+  return directions_[op] == OpDirection::kForward && same && d.has_output && d.values && d.output > 1;
+}
+
 bool Rewrites::IsBackward(std::string_view op) const { return IsBackward(ParseOpName(op).direction); }
 
 void Rewrites::Read() {
@@ -70,6 +76,11 @@ void Rewrites::FindModules() {
     if (!IsModuleName(name)) continue;
     const NameParts parts = ParseOpName(name);
     const bool backward = parts.direction == OpDirection::kBackward;
+    if (Parts(i)) {
+      parting_[0].Insert(name);
+      if (!distances_[i].has_input) numbers_only_.Insert(name);
+      parting_[1].Insert(pair_.golden->ops().NameAt(plan_.golden_of[i]));
+    }
     const std::string_view path = WithoutLast(parts.base);
     // The first layer gives no gradient of its input, only those of its parameters.
     const bool ends_here = backward && !distances_[i].has_output && graded_.Has(path);
@@ -88,6 +99,11 @@ void Rewrites::FindAmplitudes() {
     if (api == amplitudes_.size()) amplitudes_.push_back(0);
     amplitudes_[api] = std::max(amplitudes_[api], distances_[i].amplitude);
   }
+}
+
+bool Rewrites::InParting(std::string_view op, bool rounded) {
+  if (!read_) Read();
+  return (rounded ? numbers_only_ : parting_[0]).Has(trees_[0]->ParentOf(op));
 }
 
 bool Rewrites::IsRoundedZero(size_t op) {
@@ -216,7 +232,8 @@ bool Rewrites::Cover(std::string_view op, bool golden, size_t at) {
   trees_[golden]->ForEachAround(op, [&](std::string_view module) {
     called = called || IsModuleName(module);
     covered = agreeing_[golden].Has(module);
-    return !covered;
+    // What it made of the same otherwise is hidden in the sums around it.
+    return !covered && !parting_[golden].Has(module);
   });
   if (called || passes_.empty()) return covered;
   const auto behind = std::ranges::upper_bound(passes_, at, {}, &Pass::begin);

@@ -29,6 +29,9 @@ class Rewrites {
   /// they are in others, too.
   bool Knows(std::string_view op, bool golden) const { return known_.contains(KindOf(op, golden)); }
   void Learn(std::string_view op, bool golden) { known_.insert(KindOf(op, golden)); }
+  /// Whether the module that calls the op was given the same as its partner and gives something else. `rounded`: values
+  /// before it differ, so that only what is given numbers alone was given the same for sure.
+  bool InParting(std::string_view op, bool rounded);
   /// Whether an op that no module calls holds nothing but what is zero but for rounding, compared with its likes: the
   /// gradient of a bias that cancels out.
   bool IsRoundedZero(size_t op);
@@ -60,6 +63,8 @@ class Rewrites {
   bool LastResultAgrees(size_t begin, size_t end) const;
   bool IsMatched(size_t op) const { return distances_[op].matched && plan_.golden_of[op] != kNoOp; }
   bool Agrees(size_t op, bool without_output = false) const;
+  /// Of a forward call: it was given the same and gives something else.
+  bool Parts(size_t op) const;
   static bool IsBackward(OpDirection direction) {
     return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
   }
@@ -73,7 +78,9 @@ class Rewrites {
   const bool other_dtype_;
   Status status_ = OkStatus();
   bool read_ = false;
-  TextIds agreeing_[2];  // names of modules, of the target and of the golden run
+  TextIds agreeing_[2];   // names of modules, of the target and of the golden run
+  TextIds parting_[2];    // those that were given the same and give something else
+  TextIds numbers_only_;  // of the target's: given no tensor
   std::unordered_set<uint64_t> known_;
   TextIds graded_;                    // paths of modules around parameters whose gradients are compared
   TextIds wrong_gradient_;            // paths of modules around parameters whose gradients differ
