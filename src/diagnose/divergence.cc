@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/text.h"
+#include "diagnose/received.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -40,13 +42,14 @@ class Finder {
     graph_ = JoinCalls(std::move(calls));
   }
 
-  Divergence Run() {
+  StatusOr<Divergence> Run() {
+    MSP_RETURN_IF_ERROR(FindReceived());
     FindRoots();
     if (roots_.empty()) return std::move(out_);
     out_.found = true;
     const Root main = roots_.front();
     out_.creator = OriginOf(main);
-    const std::vector<size_t> reached = graph_.ReachedFrom(main.rank, main.op);
+    const std::vector<size_t> reached = ReachedFrom(main);
     JoinSame(main, reached);
     AddOthers(main, reached);
     AddIndependent(main);
@@ -89,6 +92,36 @@ class Finder {
     return out;
   }
 
+  /// A dump of modules does not have the calls by which ranks give each other values; the values themselves tell.
+  Status FindReceived() {
+    giver_of_.assign(ranks_.size(), CommGraph::kNoRank);
+    std::vector<Receiver> receivers;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const FirstDifference& d = ranks_[r].differences.Answer();
+      if (d.kind == Kind::kInput && graph_.ranks[r].calls.empty()) receivers.push_back({r, &d});
+    }
+    if (ranks_.size() == 1 || receivers.empty()) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const std::vector<size_t> givers, GiversOfValues(ranks_, receivers));
+    for (size_t i = 0; i < receivers.size(); ++i) giver_of_[receivers[i].rank] = givers[i];
+    return OkStatus();
+  }
+  bool IsReceived(size_t rank) const { return giver_of_[rank] != CommGraph::kNoRank; }
+
+  /// As the graph has it, and what the values tell.
+  std::vector<size_t> ReachedFrom(const Root& main) const {
+    std::vector<size_t> out = graph_.ReachedFrom(main.rank, main.op);
+    for (bool more = true; std::exchange(more, false);) {
+      for (size_t r = 0; r < ranks_.size(); ++r) {
+        const size_t op = ranks_[r].differences.Answer().op;
+        if (!IsReceived(r) || r == main.rank || op >= out[r]) continue;
+        if (out[giver_of_[r]] >= graph_.ranks[giver_of_[r]].ops) continue;
+        out[r] = op;
+        more = true;
+      }
+    }
+    return out;
+  }
+
   void FindRoots() {
     std::vector<Root> inherited;
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -104,7 +137,7 @@ class Finder {
       if (root.difference->kind == Kind::kNone) continue;
       root.op = root.difference->op;
       root.time = graph_.TimeOf(r, root.op);
-      bool from_others = false;
+      bool from_others = IsReceived(r);
       if (root.difference->kind == Kind::kCommunication) {
         const size_t call = CallAt(r, root.op);
         from_others = IsCall(r, call) && !GuiltyGivers(r, call).empty();
@@ -212,6 +245,10 @@ class Finder {
       if (first == marks.size() || IsOrigin(ranks_[r].rank)) continue;
       Handover h;
       h.rank = ranks_[r].rank;
+      if (IsReceived(r)) {
+        h.from = {ranks_[giver_of_[r]].rank};
+        h.op = ranks_[r].differences.Answer().name;
+      }
       CommTime time = graph_.TimeOf(r, first);
       // The first call that brought something else than in the golden run.
       for (size_t c = graph_.ranks[r].CallFrom(first); IsCall(r, c); ++c) {
@@ -301,6 +338,7 @@ class Finder {
 
   std::vector<RankFindings> ranks_;
   CommGraph graph_;
+  std::vector<size_t> giver_of_;  // for each rank the one that gave what its difference came in with
   std::vector<Root> roots_;
   Divergence out_;
 };

@@ -134,6 +134,51 @@ TEST_F(DivergenceTest, PipelinesAreFollowedByWhoWaitsForWhom) {
   EXPECT_EQ(d.handovers[0].op, recv);
 }
 
+/// A call of a module by tensors of more than one value.
+std::string ModuleOf(const std::string& name, double in, double out) {
+  const auto tensor = [](double v) {
+    return R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 2], "Max": )" + std::to_string(v) +
+           R"(, "Min": 0, "Mean": 0.1, "Norm": )" + std::to_string(2 * v) + "}";
+  };
+  return "\"" + name + R"(": {"input_args": [)" + tensor(in) + R"(], "input_kwargs": {}, "output": [)" + tensor(out) +
+         "]}";
+}
+
+TEST_F(DivergenceTest, WhatARankReceivedIsNoOriginWhereOnlyModulesWereRecorded) {
+  const auto first = [](double v) {
+    return std::vector<std::string>{ModuleOf("Module.stem.Linear.forward.0", 1, 2),
+                                    ModuleOf("Module.layers.0.norm.Norm.forward.0", 2 * v, 3 * v),
+                                    ModuleOf("Module.layers.0.Layer.forward.0", 1, 5 * v)};
+  };
+  const auto second = [](double v) {
+    return std::vector<std::string>{ModuleOf("Module.layers.1.norm.Norm.forward.0", 5 * v, 6 * v),
+                                    ModuleOf("Module.layers.1.Layer.forward.0", 5 * v, 7 * v)};
+  };
+  // The stage that comes later has the lower number.
+  Rank(1, first(1.5), first(1));
+  Rank(0, second(1.5), second(1));
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.ranks, std::vector<int>{1});
+  EXPECT_EQ(d.creator.difference.name, "Module.layers.0.norm.Norm.forward.0");
+  EXPECT_TRUE(d.others.empty());
+  ASSERT_EQ(d.handovers.size(), 1u);
+  EXPECT_EQ(d.handovers[0].from, std::vector<int>{1});
+  EXPECT_EQ(d.handovers[0].op, "Module.layers.1.norm.Norm.forward.0");
+  EXPECT_EQ(d.carriers.size(), 1u);
+}
+
+TEST_F(DivergenceTest, CopiesOfARankDidNotReceiveFromEachOther) {
+  const auto run = [](double v) {
+    return std::vector<std::string>{ModuleOf("Module.stem.Linear.forward.0", 1, 2),
+                                    ModuleOf("Module.layers.0.same.Identity.forward.0", 2 * v, 2 * v),
+                                    ModuleOf("Module.layers.0.Layer.forward.0", 2 * v, 5 * v)};
+  };
+  for (const int rank : {0, 1}) Rank(rank, run(1.5), run(1));
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(d.creator.difference.name, "Module.layers.0.same.Identity.forward.0");
+}
+
 TEST_F(DivergenceTest, TheSameFaultOnAllRanksIsOne) {
   for (int r = 0; r < 3; ++r)
     Rank(r, {OpOfValues("F.a.0.forward", 1, 2), OpOfValues("F.b.0.forward", 2, 9)},

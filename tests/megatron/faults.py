@@ -61,6 +61,15 @@ def on_output(path, function):
     return change
 
 
+def residual(factor):
+    """What goes around the attention is scaled, in code that no module calls."""
+
+    def change(layer):
+        layer.pre_cross_attn_layernorm.register_forward_pre_hook(lambda module, given: (given[0] * factor, *given[1:]))
+
+    return change
+
+
 def no_reduction(layer):
     """RowParallelLinear leaves its summand as it is."""
     module = layer.mlp.linear_fc2
@@ -204,5 +213,6 @@ FAULTS = {
     "output_rank0": Fault("the output layer is wrong on one rank", outside("output_layer.weight", 1.2, 0)),
     "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
     "left_out": Fault("a parameter is not trained", None, left_out("layers.1.mlp.linear_fc1.weight")),
+    "residual": Fault("code between modules scales a value", at(2, residual(1.5))),
     "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),
 }

@@ -268,3 +268,14 @@ def test_planted_faults(megatron_python, tmp_path, layout):
         if not (named(own, part) and right_ranks):
             wrong.append((name, "same layout", own[:1]))
     assert wrong == []
+
+
+def test_modules_of_stages_lead_with_the_one_that_gives(megatron_python, tmp_path):
+    layout = ("pp=2,vpp=2", "--level", "L0")
+    train(megatron_python, tmp_path, ("golden", *layout), ("target", *layout, "--fault", "residual"))
+    command = ["compare", "-tp", tmp_path / "target" / "step0", "-gp", tmp_path / "golden" / "step0", "-o", tmp_path]
+    verdict = json.loads(run([*command, "--json"]).stdout)["verdict"]
+    (origin,) = verdict["origins"]
+    assert origin["ranks"] == [0]
+    assert "1.module.decoder.layers.0.pre_cross_attn_layernorm" in origin["op"]
+    assert [reached["rank"] for reached in verdict["reached"]] == [1]

@@ -23,19 +23,6 @@ constexpr size_t kMostAcross = 400;      // of two frameworks, where values say 
 constexpr size_t kNoMaker = SIZE_MAX;
 constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
 
-/// Equal for tensors that the dump shows no difference between. "" for what says too little to know it again: single
-/// numbers, and tensors of one value.
-std::string LooksOf(const ItemView& item) {
-  if (!StartsWith(item.shape, "[") || item.shape == "[]" || item.stats[kMax].IsNone()) return {};
-  std::string most, least, out = item.shape;
-  item.stats[kMax].AppendText(&most);
-  item.stats[kMin].AppendText(&least);
-  if (most == least) return {};
-  out.append(" ").append(item.dtype);
-  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
-  return out;
-}
-
 bool Gives(const ItemViews& op, const std::string& looks) {
   return std::ranges::any_of(
       op.items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && LooksOf(item) == looks; });
@@ -286,6 +273,17 @@ class ExtraUse {
 };
 
 }  // namespace
+
+std::string LooksOf(const ItemView& item) {
+  if (!StartsWith(item.shape, "[") || item.shape == "[]" || item.stats[kMax].IsNone()) return {};
+  std::string most, least, out = item.shape;
+  item.stats[kMax].AppendText(&most);
+  item.stats[kMin].AppendText(&least);
+  if (most == least) return {};
+  out.append(" ").append(item.dtype);
+  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
+  return out;
+}
 
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;

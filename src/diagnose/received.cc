@@ -1,0 +1,85 @@
+#include "diagnose/received.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+#include "base/page_trim.h"
+#include "base/parallel.h"
+#include "compare/first_difference/value_maker.h"
+#include "compare/values/item_views.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostLookedAt = 20000;  // ops of a rank that differ
+
+/// Of the item in which the difference came; "" where it could be anything.
+StatusOr<std::string> LooksOfItem(const std::string& path, const FirstDifference& d) {
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(path));
+  ItemViews items(dump, CompareMode::kStatistics);
+  MSP_RETURN_IF_ERROR(items.Read(d.op));
+  for (const ItemView& item : items.items()) {
+    if (item.suffix == d.item) return LooksOf(item);
+  }
+  return std::string();
+}
+
+using Wanted = std::unordered_map<std::string, std::vector<size_t>>;  // positions among the receivers
+
+/// The receivers of what modules of the rank gave, behind its own difference.
+StatusOr<std::vector<size_t>> TakersOfRank(const RankFindings& rank, const Wanted& wanted) {
+  std::vector<size_t> out;
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(rank.files.target));
+  ItemViews items(dump, CompareMode::kStatistics);
+  size_t seen = 0;
+  const size_t end = std::min(rank.marks.size(), dump.ops().size());
+  for (size_t i = rank.differences.Answer().op; i < end && seen < kMostLookedAt; ++i) {
+    if (!(rank.marks[i] & RankFindings::kEndsApart) || !IsModuleName(dump.ops().NameAt(i))) continue;
+    if (++seen % kStepsBetweenTrims == 0) TrimMaps();
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    for (const ItemView& item : items.items()) {
+      const auto found = item.state == ItemState::kOutput ? wanted.find(LooksOf(item)) : wanted.end();
+      if (found != wanted.end()) out.insert(out.end(), found->second.begin(), found->second.end());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+StatusOr<std::vector<size_t>> GiversOfValues(const std::vector<RankFindings>& ranks,
+                                             const std::vector<Receiver>& receivers) {
+  std::vector<size_t> out(receivers.size(), SIZE_MAX);
+  std::vector<std::string> looks(receivers.size());
+  MSP_RETURN_IF_ERROR(ParallelFor(receivers.size(), [&](size_t i) -> Status {
+    MSP_ASSIGN_OR_RETURN(looks[i], LooksOfItem(ranks[receivers[i].rank].files.target, *receivers[i].difference));
+    return OkStatus();
+  }));
+  Wanted wanted;
+  std::vector<size_t> asks(ranks.size(), SIZE_MAX);
+  for (size_t i = 0; i < receivers.size(); ++i) {
+    if (looks[i].empty()) continue;
+    wanted[looks[i]].push_back(i);
+    asks[receivers[i].rank] = i;
+  }
+  if (wanted.empty()) return out;
+  std::vector<std::vector<bool>> gives(ranks.size(), std::vector<bool>(receivers.size()));
+  MSP_RETURN_IF_ERROR(ParallelFor(ranks.size(), [&](size_t r) -> Status {
+    if (ranks[r].differences.Answer().kind == FirstDifference::Kind::kNone) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const std::vector<size_t> takers, TakersOfRank(ranks[r], wanted));
+    for (const size_t taker : takers) gives[r][taker] = true;
+    return OkStatus();
+  }));
+  for (size_t i = 0; i < receivers.size(); ++i) {
+    const size_t own = receivers[i].rank;
+    for (size_t r = 0; r < ranks.size() && out[i] == SIZE_MAX; ++r) {
+      const bool copies = asks[r] != SIZE_MAX && gives[own][asks[r]];
+      if (r != own && gives[r][i] && !copies) out[i] = r;
+    }
+  }
+  return out;
+}
+
+}  // namespace msprobe
