@@ -93,6 +93,15 @@ def doubled_reduction(layer):
     module.forward = forward
 
 
+def kept_apart(path):
+    """The summands of a parameter's gradient under sequence parallelism stay on their ranks."""
+
+    def change(layer):
+        layer.get_parameter(path).sequence_parallel = False
+
+    return change
+
+
 class _Scaled(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, factor):
@@ -213,6 +222,7 @@ FAULTS = {
     "output_rank0": Fault("the output layer is wrong on one rank", outside("output_layer.weight", 1.2, 0)),
     "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
     "left_out": Fault("a parameter is not trained", None, left_out("layers.1.mlp.linear_fc1.weight")),
+    "norm_apart": Fault("the gradient of a norm is not reduced", at(1, kept_apart("input_layernorm.weight"))),
     "residual": Fault("code between modules scales a value", at(2, residual(1.5))),
     "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),
 }

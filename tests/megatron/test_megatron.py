@@ -279,3 +279,16 @@ def test_modules_of_stages_lead_with_the_one_that_gives(megatron_python, tmp_pat
     assert origin["ranks"] == [0]
     assert "1.module.decoder.layers.0.pre_cross_attn_layernorm" in origin["op"]
     assert [reached["rank"] for reached in verdict["reached"]] == [1]
+
+
+def test_copies_part_where_their_gradient_is_not_reduced(megatron_python, tmp_path):
+    layout = ("tp=2,sp=1", "--level", "L0", "--steps", "2")
+    train(megatron_python, tmp_path, ("golden", *layout), ("target", *layout, "--fault", "norm_apart"))
+    for golden, found in (("golden", True), ("target", False)):
+        command = ["compare", "-tp", tmp_path / "target", "-gp", tmp_path / golden, "-o", tmp_path / golden, "--json"]
+        origins = json.loads(run(command).stdout)["verdict"]["origins"]
+        assert bool(origins) == found
+    command[4] = tmp_path / "golden"
+    origin = json.loads(run(command).stdout)["verdict"]["origins"][0]
+    assert origin["module"] == "module.decoder.layers.1.input_layernorm"
+    assert (origin["step"], origin["parameter"], origin["copies"]) == (1, "weight", [0, 1])

@@ -51,6 +51,7 @@ struct FirstDifference {
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
+  std::vector<int> copies;  // of kParameter: ranks that had the same a step before, and no longer have
   std::vector<int> ranks;   // of merged ranks: those whose part is wrong, as far as it shows
   std::string owner;        // of an op of the optimizer: the parameter that it changes, by its path; "" if not known
   std::vector<std::string> fused;  // other ops of the target that the golden run computes as one with it

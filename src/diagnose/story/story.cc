@@ -55,6 +55,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.hidden = d.hidden;
   out.owner = d.owner;
   out.parameter = d.parameter;
+  out.copies = d.copies;
   out.what = d.difference.what;
   out.target = d.difference.target;
   out.golden = d.difference.golden;

@@ -61,6 +61,7 @@ struct StoryOrigin {
   bool hidden = false;             // kInput, kCode: infinities that statistics do not show the places of
   std::string owner;               // the parameter that an op of the optimizer changes; "" if not known
   std::string parameter;           // kWeight: "weight"; "" if not known
+  std::vector<int> copies;         // kWeight: ranks that had the same a step before, and no longer have
   std::string what;                // "Norm", "values", "shape", "checksum", "dtype", "value"; "" for none
   std::string target, golden;      // what it is on both sides
   double percent = -1;             // relative to the golden run; -1: it has no size

@@ -6,6 +6,7 @@
 
 #include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
+#include "diagnose/story/parted_copies.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -145,6 +146,7 @@ Status StoryFinder::EndStep() {
   MSP_ASSIGN_OR_RETURN(divergence_, FindDivergence(step, std::move(ranks)));
   divergence_.carriers.insert(divergence_.carriers.end(), excused_.begin(), excused_.end());
   for (const Carrier& carrier : divergence_.carriers) ops_.Inherit(carrier.op.verdict);
+  if (divergence_.found) MSP_RETURN_IF_ERROR(BlameParted(files));
   rounded_before_ = ops_.round_off + ops_.rewritten > 0;
   JudgeEnds(files);
   if (divergence_.found) {
@@ -153,6 +155,16 @@ Status StoryFinder::EndStep() {
   }
   if (first_step_.empty()) first_step_ = files;
   step_before_ = std::move(files);
+  return OkStatus();
+}
+
+/// Parameters are there before all that a step does.
+Status StoryFinder::BlameParted(const std::vector<FilePair>& files) {
+  MSP_ASSIGN_OR_RETURN(std::optional<Origin> parted, PartedCopy(files, step_before_));
+  if (!parted) return OkStatus();
+  std::erase_if(divergence_.handovers,
+                [&](const Handover& h) { return std::ranges::find(parted->ranks, h.rank) != parted->ranks.end(); });
+  divergence_.creator = std::move(*parted);
   return OkStatus();
 }
 

@@ -23,6 +23,8 @@ class StoryFinder {
 
  private:
   Status EndStep();
+  /// Copies of a parameter that a step parted are the cause of what differs behind it.
+  Status BlameParted(const std::vector<FilePair>& files);
   void JudgeEnds(const std::vector<FilePair>& files);
   void AddLater(const RankFindings& rank);
   /// A parameter that differs where the steps before it only rounded: the optimizer enlarged that.

@@ -37,6 +37,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     TextOrNull(json, "item", o.item);
     TextOrNull(json, "parameter", o.parameter);
     TextOrNull(json, "owner", o.owner);
+    if (!o.copies.empty()) json->Member("copies", o.copies);
     json->Member("recomputed", o.recomputed);
     TextOrNull(json, "what", o.what);
     TextOrNull(json, "target", o.target);

@@ -179,6 +179,10 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
           {"what it receives {}, and no dump of the sender shows why", "收到的数据{}，发送方没有可说明原因的 dump"},
           differs);
     case Cause::kWeight:
+      if (!o.copies.empty())
+        return say({"the copies of its parameter {} on {} part: its gradient is not reduced, or they step otherwise",
+                    "参数 {} 在 {} 上的副本不再相同：其梯度未归约，或各自的更新不同"},
+                   o.parameter, Ranks(say, o.copies));
       if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
       return say({"its parameter {} {} before it is used", "参数 {} 在使用前就已{}"}, o.parameter, differs);
     case Cause::kInput:
@@ -226,6 +230,9 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kWeight && o.overflow) {
     return say({"look at the optimizer step and the gradients before it", "检查此前的优化器更新和梯度"});
   }
+  if (!o.copies.empty())
+    return say({"look at what reduces this gradient over these ranks, and at the settings of their optimizers",
+                "检查在这些 rank 间归约该梯度的代码，以及各自优化器的设置"});
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
