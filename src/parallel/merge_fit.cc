@@ -10,6 +10,7 @@
 #include "compare/round_off/ruler.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
+#include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
 
 namespace msprobe {
@@ -261,6 +262,15 @@ bool IsWhole(const MergedLeaf* leaf) {
 
 bool IsMask(const ItemView& item) { return ParseDType(item.dtype) == DType::kBool; }
 
+/// The value that a mask puts in is infinite on one side only: that does not depend on which part of the mask a rank
+/// has.
+bool IsFilledOtherwise(const OpDiff& op, const ItemView& a) {
+  if (!IsResult(a.state) || !TraitsOf(ApiOrClassOf(op.op)).Has(op_trait::kPutsConstant)) return false;
+  const auto end = op.golden.begin() + static_cast<long>(op.golden_used);
+  const auto b = std::find_if(op.golden.begin(), end, [&](const ItemView& g) { return g.suffix == a.suffix; });
+  return b != end && std::isfinite(Amplitude(StatsOf(a))) != std::isfinite(Amplitude(StatsOf(*b)));
+}
+
 /// What a call was given. Of calls that stand against each other by their order alone, and of those that take what is
 /// different on each rank by design, the results say nothing where the arguments are not the same.
 class Given {
@@ -286,6 +296,7 @@ class Given {
     for (size_t i = 0; i < op->rows_used; ++i) {
       // What is counted with the size of a rank's part is its own, and so is all that its own indices point to.
       const bool counted = IsResult(op->target[i].state) && DTypeTolerance(thresholds_, op->target[i].dtype) == 0;
+      if (!alone && IsFilledOtherwise(*op, op->target[i])) continue;
       if (alone || own_ || counted) op->target[i].other_part = true;
     }
   }
