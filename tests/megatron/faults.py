@@ -125,12 +125,16 @@ def no_mask(layer):
     layer.self_attention.core_attention.scale_mask_softmax.register_forward_pre_hook(hook)
 
 
-def filled(value):
-    """The mask puts another value in."""
+def masked_row(value):
+    """The mask covers a whole row, and puts another value in."""
+
+    def fill(scores, mask):
+        mask = mask.clone()
+        mask[..., 0, :] = True
+        return scores.masked_fill_(mask, value)
 
     def change(layer):
-        softmax = layer.self_attention.core_attention.scale_mask_softmax
-        softmax.mask_func = lambda scores, mask: scores.masked_fill_(mask, value)
+        layer.self_attention.core_attention.scale_mask_softmax.mask_func = fill
 
     return change
 
@@ -232,7 +236,7 @@ FAULTS = {
     "output_rank0": Fault("the output layer is wrong on one rank", outside("output_layer.weight", 1.2, 0)),
     "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
     "left_out": Fault("a parameter is not trained", None, left_out("layers.1.mlp.linear_fc1.weight")),
-    "infinite_rank1": Fault("a mask puts infinities in on one rank", at(1, filled(float("-inf")), 1)),
+    "infinite_rank1": Fault("a mask covers a row with infinities on one rank", at(1, masked_row(float("-inf")), 1)),
     "norm_apart": Fault("the gradient of a norm is not reduced", at(1, kept_apart("input_layernorm.weight"))),
     "residual": Fault("code between modules scales a value", at(2, residual(1.5))),
     "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),
