@@ -213,17 +213,34 @@ class Finder {
       out_.others.push_back(OriginOf(r));
     }
   }
-  /// What begins on the same rank and cannot come from the creator.
+  /// What begins behind the difference of a rank, the creator's first, and cannot come from it.
   void AddIndependent(const Root& main) {
-    for (const FirstDifference& other : ranks_[main.rank].differences.others) {
-      Origin origin;
-      origin.rank = ranks_[main.rank].rank;
-      origin.ranks = {origin.rank};
-      origin.difference = other;
-      origin.target_dump = ranks_[main.rank].files.target;
-      origin.golden_dump = ranks_[main.rank].files.golden;
-      out_.others.push_back(std::move(origin));
+    std::vector<size_t> order{main.rank};
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      if (r != main.rank) order.push_back(r);
     }
+    for (const size_t r : order) {
+      for (const FirstDifference& other : ranks_[r].differences.others) AddIndependent(r, other);
+    }
+  }
+  void AddIndependent(size_t rank, const FirstDifference& other) {
+    const auto is_same = [&](const Origin& o) {
+      return o.difference.kind == other.kind && o.difference.name == other.name && o.difference.item == other.item;
+    };
+    const auto known = std::ranges::find_if(out_.others, is_same);
+    if (known != out_.others.end()) {
+      if (std::ranges::find(known->ranks, ranks_[rank].rank) == known->ranks.end())
+        known->ranks.push_back(ranks_[rank].rank);
+      return;
+    }
+    if (is_same(out_.creator)) return;
+    Origin origin;
+    origin.rank = ranks_[rank].rank;
+    origin.ranks = {origin.rank};
+    origin.difference = other;
+    origin.target_dump = ranks_[rank].files.target;
+    origin.golden_dump = ranks_[rank].files.golden;
+    out_.others.push_back(std::move(origin));
   }
   static bool IsLike(const Root& a, const Root& b) {
     return a.difference->kind == b.difference->kind && a.difference->name == b.difference->name;

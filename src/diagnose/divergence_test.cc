@@ -217,6 +217,23 @@ TEST_F(DivergenceTest, IndependentFaultsAreToldApart) {
   EXPECT_EQ(d.others[0].difference.name, "F.b.0.forward");
 }
 
+TEST_F(DivergenceTest, WhatBeginsLaterIsToldOfAllRanks) {
+  const std::string send = "Distributed.send.0.forward", recv = "Distributed.recv.0.forward";
+  const auto extra = [](bool more, std::vector<std::string> ops) {
+    if (more) ops.push_back(OpOfValues("Tensor.exp.0.forward", 7, 8));
+    return ops;
+  };
+  Rank(1, extra(true, {OpOfValues("F.a.0.forward", 1, 3), Entry(send, TensorOf(3), 3, Peer("dst", 0))}),
+       extra(false, {OpOfValues("F.a.0.forward", 1, 2), Entry(send, TensorOf(2), 2, Peer("dst", 0))}));
+  Rank(0, extra(true, {Entry(recv, "null", 3, Peer("src", 1)), OpOfValues("F.e.0.forward", 3, 9)}),
+       extra(false, {Entry(recv, "null", 2, Peer("src", 1)), OpOfValues("F.e.0.forward", 2, 7)}));
+  const Divergence d = Find();
+  EXPECT_EQ(d.creator.rank, 1);
+  ASSERT_EQ(d.others.size(), 1u);
+  EXPECT_EQ(d.others[0].difference.name, "Tensor.exp.0.forward");
+  EXPECT_EQ(d.others[0].ranks, (std::vector<int>{1, 0}));
+}
+
 TEST_F(DivergenceTest, MemoryThatACallWillFillIsNoDifference) {
   // Before a broadcast every rank but the source holds what it likes, and gather_list is not written yet.
   const std::string broadcast = "Distributed.broadcast.0.forward", gather = "Distributed.gather.0.forward";

@@ -335,5 +335,30 @@ TEST_F(FindingsTest, WhatAModuleMakesOfNumbersIsNotExcusedByTheModuleAround) {
   }
 }
 
+TEST_F(FindingsTest, AnOpOfOneRunBehindTheAnswerIsADifferenceOfItsOwn) {
+  const auto run = [](double weight, bool more) {
+    std::vector<std::string> ops{
+        Call("Module.a.Linear.forward.0", Wide(1), Wide(2 * weight), "", R"("weight": )" + Wide(weight))};
+    for (int i = 0; i < 3; ++i)
+      ops.push_back(Call(fmt::format("Functional.silu.{}.forward", i), Wide(5 + weight), Wide(6 + weight)));
+    if (more) ops.push_back(Call("Tensor.mul.0.forward", Wide(6 + weight) + ", " + Number(1.5), Wide(9)));
+    ops.push_back(Call("Module.b.Linear.forward.0", Wide(more ? 9 : 6 + weight), Wide(4 * weight)));
+    return ops;
+  };
+  Write("t", run(3, true));
+  Write("g", run(2, false));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Module.a.Linear.forward.0");
+  ASSERT_EQ(d.others.size(), 1u);
+  EXPECT_EQ(d.others[0].kind, Kind::kExtraOp);
+  EXPECT_EQ(d.others[0].name, "Tensor.mul.0.forward");
+  Write("t", run(3, false));
+  Write("g", run(2, true));
+  d = Find();
+  ASSERT_EQ(d.others.size(), 1u);
+  EXPECT_EQ(d.others[0].kind, Kind::kMissingOp);
+  EXPECT_EQ(d.others[0].name, "Tensor.mul.0.forward");
+}
+
 }  // namespace
 }  // namespace msprobe

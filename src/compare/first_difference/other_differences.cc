@@ -13,6 +13,7 @@ namespace {
 using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostOthers = 8, kMostRead = 64;
+constexpr size_t kFewOwn = 8;  // more ops of one run are another way to compute
 
 class Others {
  public:
@@ -43,6 +44,7 @@ class Others {
       if (i > walk_.answer_at && inherits && !d.shapes) MSP_RETURN_IF_ERROR(Judge(i, name, d));
       if (apart) differing_.AddAncestorsOf(name);
     }
+    AddOwnOps();
     return std::move(out_);
   }
 
@@ -87,6 +89,25 @@ class Others {
     const bool equal = d.has_input && d.input == 0 && d.input_error == 0 && !d.argument && !d.chosen;
     if (bits && equal && d.values && !d.few && !d.masked && !backward_ && d.worst > 1 && d.output > 1)
       Add(FoundKind::kOp, i, name.full);
+  }
+
+  /// Functions that one run calls more; where each has some of its own, they are two forms of one thing.
+  void AddOwnOps() {
+    const bool golden = walk_.own_ops.empty();
+    const std::vector<uint32_t>& own = golden ? walk_.golden_own_ops : walk_.own_ops;
+    if ((!golden && !walk_.golden_own_ops.empty()) || own.size() > kFewOwn || in_.plan.fused || in_.plan.cross ||
+        in_.plan.implementations || !in_.one_sided.empty())
+      return;
+    for (const uint32_t op : own) {
+      const std::string_view name = (golden ? *in_.pair.golden : *in_.pair.target).ops().NameAt(op);
+      if ((!golden && op <= walk_.answer_at) || out_.size() == kMostOthers || !told_.Insert(ApiOf(name))) continue;
+      FirstDifference found;
+      found.kind = golden ? FoundKind::kMissingOp : FoundKind::kExtraOp;
+      found.op = golden ? walk_.answer_at : op;
+      found.golden_op = golden ? op : kNoOp;
+      found.verdict = RulerVerdict::kSuspicious;
+      out_.push_back(std::move(found));
+    }
   }
 
   /// A setting of the optimizer differs for each parameter.
