@@ -95,14 +95,14 @@ class Finder {
   /// A dump of modules does not have the calls by which ranks give each other values; the values themselves tell.
   Status FindReceived() {
     giver_of_.assign(ranks_.size(), CommGraph::kNoRank);
-    std::vector<Receiver> receivers;
+    std::vector<RankValues> values;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       const FirstDifference& d = ranks_[r].differences.Answer();
-      if (d.kind == Kind::kInput && graph_.ranks[r].calls.empty()) receivers.push_back({r, &d});
+      const bool asks = d.kind == Kind::kInput && graph_.ranks[r].calls.empty();
+      values.push_back({ranks_[r].files.target, &d, &ranks_[r].marks, RankFindings::kEndsApart, asks});
     }
-    if (ranks_.size() == 1 || receivers.empty()) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(const std::vector<size_t> givers, GiversOfValues(ranks_, receivers));
-    for (size_t i = 0; i < receivers.size(); ++i) giver_of_[receivers[i].rank] = givers[i];
+    if (ranks_.size() == 1 || std::ranges::none_of(values, &RankValues::asks)) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(giver_of_, GiversOfValues(values));
     return OkStatus();
   }
   bool IsReceived(size_t rank) const { return giver_of_[rank] != CommGraph::kNoRank; }

@@ -26,17 +26,17 @@ StatusOr<std::string> LooksOfItem(const std::string& path, const FirstDifference
   return std::string();
 }
 
-using Wanted = std::unordered_map<std::string, std::vector<size_t>>;  // positions among the receivers
+using Wanted = std::unordered_map<std::string, std::vector<size_t>>;  // positions of the ranks that ask
 
-/// The receivers of what modules of the rank gave, behind its own difference.
-StatusOr<std::vector<size_t>> TakersOfRank(const RankFindings& rank, const Wanted& wanted) {
+/// The ranks that ask for what modules of this one gave, behind its own difference.
+StatusOr<std::vector<size_t>> TakersOfRank(const RankValues& rank, const Wanted& wanted) {
   std::vector<size_t> out;
-  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(rank.files.target));
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(rank.dump));
   ItemViews items(dump, CompareMode::kStatistics);
   size_t seen = 0;
-  const size_t end = std::min(rank.marks.size(), dump.ops().size());
-  for (size_t i = rank.differences.Answer().op; i < end && seen < kMostLookedAt; ++i) {
-    if (!(rank.marks[i] & RankFindings::kEndsApart) || !IsModuleName(dump.ops().NameAt(i))) continue;
+  const size_t end = std::min(rank.marks->size(), dump.ops().size());
+  for (size_t i = rank.answer->op; i < end && seen < kMostLookedAt; ++i) {
+    if (!((*rank.marks)[i] & rank.ends_apart) || !IsModuleName(dump.ops().NameAt(i))) continue;
     if (++seen % kStepsBetweenTrims == 0) TrimMaps();
     MSP_RETURN_IF_ERROR(items.Read(i));
     for (const ItemView& item : items.items()) {
@@ -49,34 +49,29 @@ StatusOr<std::vector<size_t>> TakersOfRank(const RankFindings& rank, const Wante
 
 }  // namespace
 
-StatusOr<std::vector<size_t>> GiversOfValues(const std::vector<RankFindings>& ranks,
-                                             const std::vector<Receiver>& receivers) {
-  std::vector<size_t> out(receivers.size(), SIZE_MAX);
-  std::vector<std::string> looks(receivers.size());
-  MSP_RETURN_IF_ERROR(ParallelFor(receivers.size(), [&](size_t i) -> Status {
-    MSP_ASSIGN_OR_RETURN(looks[i], LooksOfItem(ranks[receivers[i].rank].files.target, *receivers[i].difference));
+StatusOr<std::vector<size_t>> GiversOfValues(const std::vector<RankValues>& ranks) {
+  std::vector<size_t> out(ranks.size(), SIZE_MAX);
+  std::vector<std::string> looks(ranks.size());
+  MSP_RETURN_IF_ERROR(ParallelFor(ranks.size(), [&](size_t r) -> Status {
+    if (!ranks[r].asks) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(looks[r], LooksOfItem(ranks[r].dump, *ranks[r].answer));
     return OkStatus();
   }));
   Wanted wanted;
-  std::vector<size_t> asks(ranks.size(), SIZE_MAX);
-  for (size_t i = 0; i < receivers.size(); ++i) {
-    if (looks[i].empty()) continue;
-    wanted[looks[i]].push_back(i);
-    asks[receivers[i].rank] = i;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (!looks[r].empty()) wanted[looks[r]].push_back(r);
   }
   if (wanted.empty()) return out;
-  std::vector<std::vector<bool>> gives(ranks.size(), std::vector<bool>(receivers.size()));
+  std::vector<std::vector<bool>> gives(ranks.size(), std::vector<bool>(ranks.size()));
   MSP_RETURN_IF_ERROR(ParallelFor(ranks.size(), [&](size_t r) -> Status {
-    if (ranks[r].differences.Answer().kind == FirstDifference::Kind::kNone) return OkStatus();
+    if (ranks[r].answer->kind == FirstDifference::Kind::kNone) return OkStatus();
     MSP_ASSIGN_OR_RETURN(const std::vector<size_t> takers, TakersOfRank(ranks[r], wanted));
     for (const size_t taker : takers) gives[r][taker] = true;
     return OkStatus();
   }));
-  for (size_t i = 0; i < receivers.size(); ++i) {
-    const size_t own = receivers[i].rank;
+  for (size_t i = 0; i < ranks.size(); ++i) {
     for (size_t r = 0; r < ranks.size() && out[i] == SIZE_MAX; ++r) {
-      const bool copies = asks[r] != SIZE_MAX && gives[own][asks[r]];
-      if (r != own && gives[r][i] && !copies) out[i] = r;
+      if (r != i && gives[r][i] && !gives[i][r]) out[i] = r;
     }
   }
   return out;

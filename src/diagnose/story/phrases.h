@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compare/values/item_view.h"
 #include "diagnose/story/story.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 
@@ -35,5 +39,14 @@ class Words {
  private:
   Language language_;
 };
+
+/// Of parameters: what autograd adds up for them is no op.
+inline bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
+
+/// Whether one shape of "[2, 3]" is a whole part of the other, as that of one rank is.
+inline bool IsSplit(const StoryOrigin& o) {
+  const auto [less, more] = std::minmax({ElementsOfShape(o.target), ElementsOfShape(o.golden)});
+  return less > 0 && std::fmod(more, less) == 0;
+}
 
 }  // namespace msprobe

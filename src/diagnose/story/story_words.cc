@@ -151,15 +151,6 @@ std::string Hidden(const Words& say, const StoryOrigin& o) {
              o.item, o.op);
 }
 
-/// Of parameters: what autograd adds up for them is no op.
-bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
-
-/// Whether one shape of "[2, 3]" is a whole part of the other, as that of one rank is.
-bool IsSplit(const StoryOrigin& o) {
-  const auto [less, more] = std::minmax({ElementsOfShape(o.target), ElementsOfShape(o.golden)});
-  return less > 0 && std::fmod(more, less) == 0;
-}
-
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) return Overflowed(say, o);
