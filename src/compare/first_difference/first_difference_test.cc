@@ -361,6 +361,30 @@ TEST_F(FirstDifferenceTest, ACommunicationIsNeverARewrite) {
   EXPECT_EQ(Find().first.name, call);
 }
 
+TEST_F(FirstDifferenceTest, CommunicationsOfAModuleThatExchangesOtherwiseAreARewrite) {
+  const std::string module = "Module.m.moe.MoE.forward.0", shared = "Distributed.all_gather.0.forward";
+  const std::string second = "Distributed.all_gather.1.forward", other = "Distributed.all_to_all.0.forward";
+  Write("t", {OpOfValues(shared, 1, 2), OpOfValues(second, 2, 4), OpOfValues(module, 1, 3)});
+  Write("g", {OpOfValues(shared, 5, 7), OpOfValues(other, 7, 8), OpOfValues(module, 1, 3)});
+  const auto inside = [&](const std::string& op) { return "\"" + op + "\": \"" + module + "\", "; };
+  const std::string own = "\"" + module + "\": null}";
+  dir_.Write("t/construct.json", "{" + inside(shared) + inside(second) + own);
+  dir_.Write("g/construct.json", "{" + inside(shared) + inside(other) + own);
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kNone) << d.Answer().name;
+  EXPECT_EQ(d.ruler.rewritten, 1u);
+}
+
+TEST_F(FirstDifferenceTest, WhatAModuleMakesOfRoundedInputsIsNotHiddenByTheModuleAround) {
+  const std::string gelu = "F.gelu.0.forward", inner = "Module.m.mlp.MLP.forward.0", outer = "Module.m.Model.forward.0";
+  const double rounded = 1 + 2e-7;
+  Write("t", {OpOfValues(gelu, rounded, 2.001), OpOfValues(inner, rounded, 3.001), OpOfValues(outer, 1, 9)});
+  Write("g", {OpOfValues(gelu, 1, 2), OpOfValues(inner, 1, 3), OpOfValues(outer, 1, 9)});
+  dir_.Write("t/construct.json",
+             "{\"" + gelu + "\": \"" + inner + "\", \"" + inner + "\": \"" + outer + "\", \"" + outer + "\": null}");
+  EXPECT_EQ(Find().first.name, gelu);
+}
+
 TEST(UserFrameTest, SkipsTheFrameworkAndBrokenFrames) {
   std::string place, function;
   EXPECT_TRUE(UserFrame({"nonsense", "File /a/torch/x.py, line 1, in y", "File /b/c.py, line 7, in <module>, \n z"},

@@ -36,7 +36,9 @@ bool Rewrites::Agrees(size_t op, bool without_output) const {
 
 bool Rewrites::Parts(size_t op) const {
   const OpDistance& d = distances_[op];
-  const bool same = d.input == 0 && d.input_error == 0 && !d.argument && !d.shapes && !d.chosen && !d.dtypes;
+  // Far less than what it makes of it: only rounding came in.
+  const bool near = d.input * pair_.options.thresholds->stands_out <= 1;
+  const bool same = near && !d.argument && !d.shapes && !d.chosen && !d.dtypes;
   return directions_[op] == OpDirection::kForward && same && d.has_output && d.values && d.output > 1;
 }
 
@@ -51,6 +53,7 @@ void Rewrites::Read() {
   if (other_dtype_) return;
   FindWrongGradients();
   FindModules();
+  FindOtherExchanges();
   FindPasses();
 }
 
@@ -87,6 +90,28 @@ void Rewrites::FindModules() {
     if (!Agrees(i, ends_here) || (backward && wrong_gradient_.Has(path))) continue;
     agreeing_[0].Insert(name);
     agreeing_[1].Insert(pair_.golden->ops().NameAt(plan_.golden_of[i]));
+  }
+}
+
+void Rewrites::FindOtherExchanges() {
+  const OpList* ops[2] = {&pair_.target->ops(), &pair_.golden->ops()};
+  TextIds own[2];
+  const auto add = [&](size_t op, bool golden) {
+    const std::string_view name = ops[golden]->NameAt(op);
+    if (!IsCommunication(name)) return;
+    trees_[golden]->ForEachAround(name, [&](std::string_view module) { return own[golden].Insert(module); });
+  };
+  for (size_t i = 0; i < ops[0]->size(); ++i) {
+    if (plan_.golden_of[i] == kNoOp && !plan_.NotSeen(i)) add(i, false);
+  }
+  for (const uint32_t g : plan_.golden_only) add(g, true);
+  for (size_t i = 0; i < ops[0]->size(); ++i) {
+    const std::string_view name = ops[0]->NameAt(i);
+    if (!IsMatched(i) || !agreeing_[0].Has(name) || !own[0].Has(name)) continue;
+    const std::string_view partner = ops[1]->NameAt(plan_.golden_of[i]);
+    if (!own[1].Has(partner)) continue;
+    exchanging_[0].Insert(name);
+    exchanging_[1].Insert(partner);
   }
 }
 
@@ -226,16 +251,18 @@ bool Rewrites::WritesInHook(std::string_view op, bool golden, size_t at) {
 }
 
 bool Rewrites::Cover(std::string_view op, bool golden, size_t at) {
-  if (IsCommunication(op) || WritesInHook(op, golden, at)) return false;
+  if (WritesInHook(op, golden, at)) return false;
   if (!read_) Read();
+  const bool exchange = IsCommunication(op);
+  const TextIds& agreeing = exchange ? exchanging_[golden] : agreeing_[golden];
   bool covered = false, called = false;
   trees_[golden]->ForEachAround(op, [&](std::string_view module) {
     called = called || IsModuleName(module);
-    covered = agreeing_[golden].Has(module);
+    covered = agreeing.Has(module);
     // What it made of the same otherwise is hidden in the sums around it.
     return !covered && !parting_[golden].Has(module);
   });
-  if (called || passes_.empty()) return covered;
+  if (called || exchange || passes_.empty()) return covered;
   const auto behind = std::ranges::upper_bound(passes_, at, {}, &Pass::begin);
   size_t pass = static_cast<size_t>(behind - passes_.begin()) - 1;
   // An op that only the golden run has may stand at the end of the pass before.

@@ -23,7 +23,8 @@ class Rewrites {
       : pair_(pair), plan_(plan), distances_(distances), trees_{&target, &golden}, other_dtype_(other_dtype) {}
 
   /// Whether the op is inside such a part. `at` is its place among the target's ops, for an op that only the golden run
-  /// has that of the one behind it. Never a communication: what other ranks do with it is not seen here.
+  /// has that of the one behind it. Of communications only those of a module in which both runs have some of their own:
+  /// what other ranks do with a single one is not seen here.
   bool Cover(std::string_view op, bool golden, size_t at);
   /// Whether ops of this API, called by modules of this class, were seen to be rewritten in a module that agrees: then
   /// they are in others, too.
@@ -55,6 +56,7 @@ class Rewrites {
   void Read();
   void FindWrongGradients();
   void FindModules();
+  void FindOtherExchanges();
   void FindAmplitudes();
   void FindPasses();
   uint64_t KindOf(std::string_view op, bool golden) const;
@@ -63,7 +65,7 @@ class Rewrites {
   bool LastResultAgrees(size_t begin, size_t end) const;
   bool IsMatched(size_t op) const { return distances_[op].matched && plan_.golden_of[op] != kNoOp; }
   bool Agrees(size_t op, bool without_output = false) const;
-  /// Of a forward call: it was given the same and gives something else.
+  /// Of a forward call: it was given the same but for rounding and gives something else.
   bool Parts(size_t op) const;
   static bool IsBackward(OpDirection direction) {
     return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
@@ -78,9 +80,10 @@ class Rewrites {
   const bool other_dtype_;
   Status status_ = OkStatus();
   bool read_ = false;
-  TextIds agreeing_[2];   // names of modules, of the target and of the golden run
-  TextIds parting_[2];    // those that were given the same and give something else
-  TextIds numbers_only_;  // of the target's: given no tensor
+  TextIds agreeing_[2];    // names of modules, of the target and of the golden run
+  TextIds exchanging_[2];  // those of them in which both runs have communications of their own
+  TextIds parting_[2];     // those that were given the same and give something else
+  TextIds numbers_only_;   // of the target's: given no tensor
   std::unordered_set<uint64_t> known_;
   TextIds graded_;                    // paths of modules around parameters whose gradients are compared
   TextIds wrong_gradient_;            // paths of modules around parameters whose gradients differ
