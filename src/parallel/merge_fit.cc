@@ -90,6 +90,14 @@ double ToleranceOf(const OpDiff& op, const ItemView& item) {
   return own == 0 || item.state == ItemState::kParameter ? own : OpTolerance(op);
 }
 
+/// What a module gives has been summed over ranks. Gradients of its parameters may be summed later, also of one that it
+/// returned (a bias that the caller adds), which is a vector; what experts give is, when their tokens go back.
+bool IsSummedLater(const OpDiff& op, const ItemView& item) {
+  const bool vector = item.shape.size() > 2 && !Contains(item.shape, ",");
+  return !IsModuleName(op.op) || Contains(op.op, ".experts.") || item.state == ItemState::kParameterGrad ||
+         (vector && ParseOpName(op.op).direction == OpDirection::kBackward);
+}
+
 /// One item of the node against its partner; `other` is not merged or its ranks agree.
 class Fitter {
  public:
@@ -97,7 +105,7 @@ class Fitter {
   Fitter(const OpDiff& op, bool of_pieces, const TensorStats& whole, ItemView* item, MergedLeaf* leaf,
          MergeNotes* notes)
       : module_(IsModuleName(op.op)),
-        of_experts_(Contains(op.op, ".experts.")),
+        summed_later_(IsSummedLater(op, *item)),
         of_pieces_(of_pieces),
         tolerance_(ToleranceOf(op, *item)),
         whole_(whole),
@@ -150,10 +158,7 @@ class Fitter {
     const bool any =
         std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return Near(p, whole_, tolerance_); });
     if (tolerance_ == 0 && (!module_ || item_.state == ItemState::kOutput)) return Own("each rank has its own");
-    // What a module gives has been summed; gradients of its parameters may be summed later, and what experts give is,
-    // when their tokens go back.
-    const bool summed = module_ && !of_experts_ && item_.state != ItemState::kParameterGrad;
-    if (!any && !summed && tolerance_ > 0 && AddUp(parts, whole_, tolerance_))
+    if (!any && summed_later_ && tolerance_ > 0 && AddUp(parts, whole_, tolerance_))
       return Own("summands, which add up to the other side's mean");
     if (leaf_.alone) return;
     if (of_pieces_ && !module_ && IsResult(item_.state)) return Own("made of a piece on each rank");
@@ -191,7 +196,7 @@ class Fitter {
     if (!leaf_.alone) notes_.info.push_back(fmt::format("{}: {}", std::string_view(leaf_.suffix).substr(1), what));
   }
 
-  const bool module_, of_experts_, of_pieces_;
+  const bool module_, summed_later_, of_pieces_;
   const double tolerance_;
   const TensorStats whole_;
   ItemView& item_;
@@ -235,13 +240,12 @@ void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
   if (any) notes->info.push_back(fmt::format("divided by {:g}: a mean over the tokens of one of as many ranks", scale));
 }
 
-/// Whether several ranks of the finer side have summands of what one rank of the other has, of each of its ranks. What
-/// modules give has been summed, but for experts, whose tokens are on their way back.
+/// Whether several ranks of the finer side have summands of what one rank of the other has, of each of its ranks.
 bool AreSummandsOfParts(const OpDiff& op, const ItemView& item, const MergedLeaf& finer, const MergedLeaf& coarser) {
   const double tolerance = ToleranceOf(op, item);
   const size_t each = coarser.cells > 0 ? finer.cells / coarser.cells : 0;
   if (finer.alone || coarser.alone || each < 2 || each * coarser.cells != finer.cells || tolerance == 0) return false;
-  if (IsModuleName(op.op) && !Contains(op.op, ".experts.") && item.state != ItemState::kParameterGrad) return false;
+  if (!IsSummedLater(op, item)) return false;
   for (size_t i = 0; i < coarser.cells; ++i) {
     const TensorStats& whole = coarser.parts[i];
     const auto first = finer.parts.begin() + static_cast<long>(i * each);
