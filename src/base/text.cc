@@ -275,4 +275,37 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   return parts;
 }
 
+size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    next[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool exchanged = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (exchanged) next[j] = std::min(next[j], before[j - 2] + 1);
+    }
+    before.swap(row);
+    row.swap(next);
+  }
+  return row[b.size()];
+}
+
+std::string_view NearestWord(std::string_view word, std::span<const std::string_view> words) {
+  constexpr size_t kLongestWord = 64;
+  const auto distance = [&](std::string_view w) { return EditDistance(word.substr(0, kLongestWord), w); };
+  return *std::min_element(words.begin(), words.end(), [&](auto a, auto b) { return distance(a) < distance(b); });
+}
+
+std::optional<std::string_view> LikelyWord(std::string_view word, std::span<const std::string_view> words) {
+  constexpr size_t kShortest = 3;
+  if (words.empty() || word.empty()) return std::nullopt;
+  const std::string_view nearest = NearestWord(word, words);
+  if (word.size() <= 2 * nearest.size() && EditDistance(word, nearest) * 3 <= nearest.size()) return nearest;
+  const auto begins = [&](std::string_view w) { return w.starts_with(word); };
+  const auto first = std::find_if(words.begin(), words.end(), begins);
+  if (word.size() < kShortest || first == words.end()) return std::nullopt;
+  return *first;
+}
+
 }  // namespace msprobe

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,5 +43,12 @@ bool Contains(std::string_view s, std::string_view part);
 bool IsDigits(std::string_view s);
 /// The parts of `text` between separators, one more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);
+
+/// Number of letters to insert, remove, replace or exchange with a neighbour to make `a` of `b`.
+size_t EditDistance(std::string_view a, std::string_view b);
+/// The one of `words` (not empty) that takes the fewest edits.
+std::string_view NearestWord(std::string_view word, std::span<const std::string_view> words);
+/// The same where it is likely what was meant: at most a third of its letters differ, or it begins with `word`.
+std::optional<std::string_view> LikelyWord(std::string_view word, std::span<const std::string_view> words);
 
 }  // namespace msprobe

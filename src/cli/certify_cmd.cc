@@ -10,7 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "certify/certificate.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "cli/resume_runs.h"
 #include "dump/reader.h"

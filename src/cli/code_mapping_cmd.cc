@@ -7,7 +7,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "jobs/code_mapping.h"
 
 namespace msprobe {

@@ -17,58 +17,33 @@
 #include "base/parallel.h"
 #include "base/temp_names.h"
 #include "base/text.h"
+#include "cli/context/register_commands.h"
 #include "cli/earlier_commands.h"
-#include "cli/lab/lab_commands.h"
+#include "cli/help/help.h"
+#include "cli/help/short_options.h"
 
 namespace msprobe {
 namespace {
 
-// CLI11 reads "-tp" as "-t p"; the command line we are compatible with has many such options.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 25> kShort{{
-    {"-tp", "--target_path"},
-    {"-config", "--config-path"},
-    {"-gp", "--golden_path"},
-    {"-fm", "--fuzzy_match"},
-    {"-cm", "--cell_mapping"},
-    {"-am", "--api_mapping"},
-    {"-dm", "--data_mapping"},
-    {"-lm", "--layer_mapping"},
-    {"-da", "--diff_analyze"},
-    {"-oc", "--overflow_check"},
-    {"-hl", "--highlight"},
-    {"-fr", "--fusion_rule_file"},
-    {"-qfr", "--quant_fusion_rule_file"},
-    {"-cfr", "--close_fusion_rule_file"},
-    {"-ofs", "--onnx_fusion_switch"},
-    {"-tensor_log", "--is_print_compare_log"},
-    {"-progress_log", "--is_print_progress_log"},
-    {"-vc", "--verl-compare"},
-    {"-vv", "--verl-verify"},
-    {"-sc", "--slime-compare"},
-    {"-npu", "--npu_csv_path"},
-    {"-gpu", "--gpu_csv_path"},
-    {"-api_info", "--api_info_file"},
-    {"-csv_path", "--result_csv_path"},
-    {"-save_error_data", "--save_error_data"},
-}};
+struct Command {
+  void (*add)(CLI::App& app, CommandContext* context);
+  std::string_view name;
+  bool runs_program;         // the user's own, behind "--"
+  std::string_view earlier;  // its name in earlier releases
+};
+constexpr std::string_view OrNone(const char* text) { return text ? text : ""; }
+constexpr std::array kCommands{
+#define MSP_COMMAND(function, name, group, runs_program, earlier) \
+  Command{Register##function, name, runs_program, OrNone(earlier)},
+#include "cli/context/commands.def"
+};
 
-// The names that earlier releases gave to the same commands.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kOldNames{{{"graph", "graph_visualize"},
-                                                                                  {"nan_analyze", "overflow_check"},
-                                                                                  {"run_ut", "acc_check"},
-                                                                                  {"multi_run_ut", "multi_acc_check"}}};
-
-constexpr std::array<std::string_view, 29> kCommands{
-    "compare",      "graph_visualize",  "serve",           "export",
-    "run",          "estimate",         "certify",         "recover",
-    "verify-dump",  "overflow_check",   "merge_result",    "data2db",
-    "parse",        "code_mapping",     "config_check",    "ckpt",
-    "curves",       "optimizer_replay", "doctor",          "preflight",
-    "monitor",      "acc_check",        "multi_acc_check", "api_precision_compare",
-    "lab",          "tolerance",        "op_generate",     "run_overflow_check",
-    "check_kernels"};
-// Those that run the user's program.
-constexpr std::array<std::string_view, 5> kRunners{"run", "estimate", "certify", "monitor", "lab"};
+/// By its name of today or the earlier one.
+const Command* CommandNamed(std::string_view name) {
+  const auto is = [&](const Command& c) { return c.name == name || (!c.earlier.empty() && c.earlier == name); };
+  const auto at = std::find_if(kCommands.begin(), kCommands.end(), is);
+  return at == kCommands.end() ? nullptr : &*at;
+}
 
 /// A result file that got the number of a closed stderr would receive the error messages.
 void OpenStandardStreams() {
@@ -125,8 +100,15 @@ Status UnknownCommand(const std::string& name) {
   if (const auto instead = InsteadOfEarlier(name)) {
     return UsageError(Msg("msprobe does not have the command {} of mindstudio-probe: {}", name, KnownText(*instead)));
   }
-  return UsageError(
-      Msg("unknown command '{}': use {}, see 'msprobe --help'", name, fmt::format("{}", fmt::join(kCommands, ", "))));
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) {
+    names.push_back(command.name);
+    if (!command.earlier.empty()) names.push_back(command.earlier);
+  }
+  if (const auto likely = LikelyWord(name, names)) {
+    return UsageError(Msg("unknown command '{}': did you mean {}? 'msprobe --help' lists all", name, *likely));
+  }
+  return UsageError(Msg("unknown command '{}': 'msprobe --help' lists all", name));
 }
 
 /// "A<middle>B" with what the user gave anywhere: the last `middle` is the program's.
@@ -180,36 +162,24 @@ Message WrongArguments(const CLI::ParseError& error) {
 
 Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
   Message text = WrongArguments(error);
-  std::string help = "msprobe";
+  std::string help = "msprobe", likely;
   for (const CLI::App* command : app.get_subcommands()) {
     help += " " + command->get_name();
     const std::vector<std::string> left = command->remaining();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
-      const std::string& name = command->get_name();
-      const bool runs = name == "run" || name == "estimate" || name == "certify" || name == "monitor" || name == "lab";
-      text = StartsWith(left[0], "-") ? Msg("unknown option {}", left[0])
-             : runs                   ? Msg("unexpected argument {} (your command goes after '--')", left[0])
-                                      : Msg("unexpected argument {}", left[0]);
+      const Command* known = CommandNamed(command->get_name());
+      const bool option = StartsWith(left[0], "-");
+      text = option                         ? Msg("unknown option {}", left[0])
+             : known && known->runs_program ? Msg("unexpected argument {} (your command goes after '--')", left[0])
+                                            : Msg("unexpected argument {}", left[0]);
+      if (option) likely = LikelyOption(*command, left[0]);
     }
   }
+  if (!likely.empty()) return UsageError(Msg("{}: did you mean {}? See '{} --help'", text, likely, help));
   return UsageError(Msg("{}: see '{} --help'", text, help));
 }
 
 }  // namespace
-
-std::vector<std::string> ExpandShortOptions(std::vector<std::string> args) {
-  for (std::string& arg : args) {
-    if (arg == "--") break;
-    const size_t eq = arg.find('=');
-    const std::string_view key = std::string_view(arg).substr(0, eq);
-    for (const auto& [brief, full] : kShort) {
-      if (key != brief) continue;
-      arg = std::string(full) + (eq == std::string::npos ? "" : arg.substr(eq));
-      break;
-    }
-  }
-  return args;
-}
 
 int RunCommand(std::vector<std::string> args) {
   CommandContext context;
@@ -219,45 +189,18 @@ int RunCommand(std::vector<std::string> args) {
                  "framework of the dumps; only needed by scripts written for mindstudio-probe, msprobe detects it")
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
   app.require_subcommand(1);
-  RegisterCompare(app, &context);
-  RegisterGraphVisualize(app, &context);
-  RegisterMergeResult(app, &context);
-  RegisterData2Db(app, &context);
-  RegisterServe(app, &context);
-  RegisterExport(app, &context);
-  RegisterRun(app, &context);
-  RegisterEstimate(app, &context);
-  RegisterCertify(app, &context);
-  RegisterRecover(app, &context);
-  RegisterVerifyDump(app, &context);
-  RegisterOverflowCheck(app, &context);
-  RegisterParse(app, &context);
-  RegisterCodeMapping(app, &context);
-  RegisterCkpt(app, &context);
-  RegisterConfigCheck(app, &context);
-  RegisterCurves(app, &context);
-  RegisterOptimizerReplay(app, &context);
-  RegisterDoctor(app, &context);
-  RegisterMonitor(app, &context);
-  RegisterAccCheck(app, &context);
-  RegisterPrecisionCompare(app, &context);
-  RegisterTolerance(app, &context);
-  RegisterOpGenerate(app, &context);
-  RegisterOverflowReplay(app, &context);
-  RegisterLab(app, &context);
-  RegisterCheckKernels(app, &context);
+  for (const Command& command : kCommands) command.add(app, &context);
   app.footer("Run 'msprobe COMMAND --help' for the options of a command.");  // behind them: they would take it over
 
   bool becomes_program = false;
-  args = ExpandShortOptions(std::move(args));
+  bool all_options = false;
+  args = ExpandShortOptions(ReadHelpWords(std::move(args), &all_options));
+  FinishHelp(&app, all_options);
   if (const size_t at = FindCommand(args); at < args.size()) {
-    for (const auto& [old_name, name] : kOldNames) {
-      if (args[at] == old_name) args[at] = name;
-    }
-    if (std::find(kCommands.begin(), kCommands.end(), args[at]) == kCommands.end()) {
-      return Report(UnknownCommand(args[at]));
-    }
-    if (std::find(kRunners.begin(), kRunners.end(), args[at]) != kRunners.end()) context.program = TakeProgram(&args);
+    const Command* command = CommandNamed(args[at]);
+    if (!command) return Report(UnknownCommand(args[at]));
+    args[at] = command->name;
+    if (command->runs_program) context.program = TakeProgram(&args);
     becomes_program = args[at] == "run" || (args[at] == "monitor" && !context.program.empty());
   }
   std::vector<std::string> reversed(args.rbegin(), args.rend());  // CLI11 takes the arguments back to front

@@ -13,6 +13,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "compare/values/thresholds.h"
 #include "import/kernel_dump.h"
 #include "jobs/atb_compare.h"
@@ -315,9 +316,9 @@ Status RunAtb(const CompareSettings& request, bool json) {
 /// What is compared, and what is written.
 void AddOutputs(CLI::App* command, CompareArguments* args, CommandContext* context) {
   CompareSettings& request = args->request;
-  command->add_option("--target_path", request.target,
+  command->add_option("--target_path,target", request.target,
                       "-tp: dump.json, rank, step or dump directory of the run under test");
-  command->add_option("--golden_path", request.golden, "-gp: the same for the reference run");
+  command->add_option("--golden_path,golden", request.golden, "-gp: the same for the reference run");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");

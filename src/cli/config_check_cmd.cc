@@ -9,7 +9,7 @@
 #include "base/language.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "jobs/ckpt_similarity.h"
 #include "jobs/configuration/config_pack.h"
 #include "jobs/configuration/rl_settings.h"

@@ -15,7 +15,7 @@
 #include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "dump/links.h"
 #include "dump/reader.h"
 #include "json/parser.h"

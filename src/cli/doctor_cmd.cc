@@ -4,7 +4,7 @@
 
 #include "base/language.h"
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "doctor/doctor.h"
 #include "doctor/preflight.h"
 
@@ -62,7 +62,9 @@ void RegisterDoctor(CLI::App& app, CommandContext* context) {
   doctor->footer(
       "Exit code: 0 they agree or differ by rounding, 1 they part, 2 wrong options, 3 not readable, 5 not decided.");
   doctor->callback([args, context] { context->status = RunDoctorCommand(*args, context->json); });
+}
 
+void RegisterPreflight(CLI::App& app, CommandContext* context) {
   auto one = std::make_shared<DoctorArguments>();
   CLI::App* preflight =
       app.add_subcommand("preflight", "say what is wrong with one training before it runs long, from what is there");

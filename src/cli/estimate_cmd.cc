@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "capture/cost_estimate.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "dump/reader.h"
 #include "json/parser.h"

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "report/fill_page.h"
 #include "serve/page.h"

@@ -11,6 +11,7 @@
 #include "base/message.h"
 #include "base/temp_directory.h"
 #include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/graph_structure.h"
 #include "cli/older_graph.h"
 #include "cli/ray_engine.h"
@@ -269,8 +270,9 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
       app.add_subcommand("graph_visualize", "build the graph of one dump, or of two side by side, as a .vis.db file");
   GraphSettings& options = args->options;
   options.output.clear();
-  cmd->add_option("--target_path", options.target, "-tp: dump to visualize: a rank, step or dump directory");
-  cmd->add_option("--golden_path", options.golden, "-gp: dump to compare with; without it only the graph is built");
+  cmd->add_option("--target_path,target", options.target, "-tp: dump to visualize: a rank, step or dump directory");
+  cmd->add_option("--golden_path,golden", options.golden,
+                  "-gp: dump to compare with; without it only the graph is built");
   cmd->add_option("-o,--output_path", options.output, "directory for the result, created if missing");
   auto input = std::make_shared<std::string>();
   cmd->add_option("-i,--input_path", *input, "graph.json of mindstudio-probe 8.1.1: writes a .vis file of JSON");

@@ -8,7 +8,7 @@
 #include "base/language.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "jobs/merge_result.h"
 #include "json/writer.h"
 

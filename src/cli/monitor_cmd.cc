@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "cli/monitor/show_run.h"
 #include "curves/read_curves.h"

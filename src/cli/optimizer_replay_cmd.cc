@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "jobs/optimizer_replay.h"
 
 namespace msprobe {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "diagnose/overflow/overflow.h"
 #include "diagnose/story/story.h"
 
@@ -35,7 +35,7 @@ void RegisterOverflowCheck(CLI::App& app, CommandContext* context) {
   CLI::App* command =
       app.add_subcommand("overflow_check", "find the op that first produces NaN or infinity, across all ranks");
   auto args = std::make_shared<OverflowArguments>();
-  command->add_option("-i,--input_path", args->input, "step, rank or dump directory, or a dump.json")->required();
+  command->add_option("-i,--input_path,input", args->input, "step, rank or dump directory, or a dump.json")->required();
   command->add_option("-o,--output_path", args->output, "directory of the result")->capture_default_str();
   command->add_flag("--json", context->json, "print the report as one JSON object");
   command->add_flag("--exit_code", args->exit_code, "exit with code 1 if something is found");

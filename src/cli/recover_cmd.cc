@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "dump/repair/recover.h"
 
 namespace msprobe {

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "weights/map_file.h"
 

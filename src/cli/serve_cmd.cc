@@ -11,7 +11,7 @@
 
 #include "base/message.h"
 #include "base/words/translate.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "serve/server.h"
 #include "view/query/viewer.h"

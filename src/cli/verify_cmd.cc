@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/message.h"
-#include "cli/commands.h"
+#include "cli/context/register_commands.h"
 #include "dump/repair/verify.h"
 
 namespace msprobe {

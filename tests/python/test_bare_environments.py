@@ -81,7 +81,7 @@ print(*{{name.partition("_")[0] for name in os.listdir({str(tmp_path / "out")!r}
 
 
 def test_each_command_helps(tmp_path):
-    listed = run(COMMAND, "--help", env=environment(tmp_path)).stdout.partition("Subcommands:\n")[2]
+    listed = run(COMMAND, "--help", env=environment(tmp_path)).stdout.partition("Record:\n")[2]
     names = re.findall(r"^  (\S+) ", listed, re.MULTILINE)
     assert len(names) > 25
     for name in names:

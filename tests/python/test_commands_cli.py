@@ -468,9 +468,79 @@ def test_missing_options(command, good, out):
 
 
 def test_commands():
-    assert_refused(run(["frob"], check=False), "/absent", 2, "unknown command 'frob'", "compare", "graph_visualize")
+    assert_refused(run(["frob"], check=False), "/absent", 2, "unknown command 'frob'", "'msprobe --help'")
     assert_refused(run([], check=False), "/absent", 2, "subcommand")
     assert_refused(run(["-f", "tensorflow", "compare"], check=False), "/absent", 2, "tensorflow")
+
+
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        (["comapre"], "compare"),
+        (["graph_visualise", "-tp", "x"], "graph_visualize"),
+        (["overflow"], "overflow_check"),
+        (["nan_analyse"], "nan_analyze"),
+        (["ckpt_compare"], None),
+        (["compare", "--goldenpath", "x"], "--golden_path (-gp)"),
+        (["graph_visualize", "--layer_maping=x"], "--layer_mapping (-lm)"),
+        (["doctor", "a", "b", "--alsoa", "c"], "--also-a"),
+        (["run", "--dump_path", "x", "--", "true"], "--dump-path"),
+        (["overflow_check", "-i", "x", "--frobnicate"], None),
+    ],
+)
+def test_what_was_likely_meant(args, meant):
+    done = run(args, check=False)
+    assert_refused(done, "/absent", 2, f"did you mean {meant}?" if meant else "help'")
+    assert ("did you mean" in done.stderr) == bool(meant)
+
+
+@pytest.mark.parametrize("words", [["compare"], ["ckpt", "compare"], []])
+def test_help_is_a_command(words):
+    assert run(["help", *words]).stdout == run([*words, "--help"]).stdout != ""
+
+
+def test_help_is_by_intent_and_ends_in_examples():
+    listed = run(["--help"]).stdout
+    groups = ["Record", "Compare", "One run", "Two trainings", "Operators", "Compatibility"]
+    assert [line[:-1] for line in listed.splitlines() if re.fullmatch(r"[A-Z][a-z ]+:", line)][1:] == groups
+    for name in re.findall(r"^  ([a-z_0-9-]+)  ", listed.partition("Record:")[2], re.M):
+        text = run([name, "--help"]).stdout
+        lines = [line.split()[1] for line in text.splitlines() if line.startswith("  msprobe ")]
+        assert set(lines) <= {name}
+    brief, whole = run(["compare", "--help"]).stdout, run(["compare", "--help-all"]).stdout
+    options = re.compile(r"^  (?:-\w,)?--\w", re.M)
+    assert len(options.findall(brief)) <= 21 < 36 <= len(options.findall(whole))
+    assert "Which ops are partners:" in brief
+    assert "--is_print_compare_log" in whole.replace(brief, "") and "--is_print_compare_log" not in brief
+
+
+def test_help_is_in_the_language_of_the_locale():
+    """A line of the English help that the Chinese help shows as well has no translation."""
+
+    def help_of(*words, locale):
+        environment = {**os.environ, "LC_ALL": locale}
+        command = [str(find_command()), *words, "--help-all"]
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=True).stdout
+
+    listed = help_of(locale="C.UTF-8").partition("Record:")[2]
+    commands = [[], *([name] for name in re.findall(r"^  ([a-z_0-9-]+)  ", listed, re.M))]
+    commands += [["ckpt", "compare"], ["ckpt", "show"], ["ckpt", "convert"], ["monitor", "judge"], ["monitor", "show"]]
+    for words in [*commands, ["monitor", "status"]]:
+        english = help_of(*words, locale="C.UTF-8").splitlines()
+        chinese = set(help_of(*words, locale="zh_CN.UTF-8").splitlines())
+        told = [line for line in english if re.search(r"[a-z]+ [a-z]+ [a-z]+", line) and "msprobe " not in line]
+        assert [line for line in told if line in chinese] == [], words
+
+
+def test_runs_without_option_names(good, out, tmp_path):
+    named = run(["compare", "-tp", good, "-gp", good, "-o", tmp_path / "named", "--json"])
+    bare = run(["compare", good, good, "-o", out, "--json"])
+    told = [done.stdout.replace(str(at), "") for done, at in ((named, tmp_path / "named"), (bare, out))]
+    assert told[0] == told[1]
+    graph = run(["graph", good, good, "-o", tmp_path / "graph"])
+    assert graph.returncode == 0 and list((tmp_path / "graph").glob("*.vis.db"))
+    assert run(["overflow_check", good, "-o", out]).returncode == 0
+    assert_refused(run(["compare", good, good, good], check=False), "/absent", 2, "unexpected argument")
 
 
 @pytest.mark.parametrize(

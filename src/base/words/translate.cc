@@ -11,6 +11,7 @@ constexpr Translation kWords[] = {
 #define MSP_WORDS(english, chinese) {english, chinese},
 #include "base/words/words_alignment.def"
 #include "base/words/words_commands.def"
+#include "base/words/words_help.def"
 #include "base/words/words_inputs.def"
 #include "base/words/words_lab.def"
 #include "base/words/words_messages.def"

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/lab/lab_commands.h"
+#include "cli/context/register_commands.h"
 #include "cli/lab/lab_options.h"
 #include "json/writer.h"
 #include "lab/acc_check.h"
@@ -157,7 +157,7 @@ Status Run(AccCheckArgs* args, bool as_json) {
 
 void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, CommandContext* context) {
   AccCheckSettings* settings = &args->check;
-  command->add_option("--api_info_file", settings->dump, "-api_info: dump.json of level L1 or mix");
+  command->add_option("--api_info_file,dump", settings->dump, "-api_info: dump.json of level L1 or mix");
   command->add_option("--online", args->place,
                       "HOST:PORT or a shared directory: judge what trainings send, while they run");
   command->add_option("--tls_path", args->online.tls,
@@ -189,11 +189,15 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, Co
 }  // namespace
 
 void RegisterAccCheck(CLI::App& app, CommandContext* context) {
-  auto one = std::make_shared<AccCheckArgs>(), many = std::make_shared<AccCheckArgs>();
+  auto one = std::make_shared<AccCheckArgs>();
   AddOptions(app.add_subcommand("acc_check",
                                 "call the functions of a dump again, on a device and in float64, and say "
                                 "which are inaccurate"),
              one, context);
+}
+
+void RegisterMultiAccCheck(CLI::App& app, CommandContext* context) {
+  auto many = std::make_shared<AccCheckArgs>();
   CLI::App* multi = app.add_subcommand("multi_acc_check", "acc_check in several processes");
   AddOptions(multi, many, context);
   many->check.processes = kUsualProcesses;

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/lab/lab_commands.h"
+#include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "lab/kernels/compiled_kernels.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "cli/lab/lab_commands.h"
+#include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "lab/scripts/op_script.h"
 

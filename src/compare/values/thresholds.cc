@@ -72,33 +72,10 @@ constexpr Key kKeys[] = {
      "an input stands out when it differs this many times as much as everything accumulated before it"},
 };
 
-/// Number of edits between two words.
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-std::string Nearest(std::string_view word, const std::vector<std::string_view>& words) {
-  constexpr size_t kLongestWord = 64;
-  const auto distance = [&](std::string_view w) { return Distance(word.substr(0, kLongestWord), w); };
-  return std::string(
-      *std::min_element(words.begin(), words.end(), [&](auto a, auto b) { return distance(a) < distance(b); }));
-}
-
 Status Unknown(const std::string& path, int line, std::string_view what, std::string_view word,
                const std::vector<std::string_view>& known) {
   return BadInput(Msg("{} line {}: \"{}\" is not a {}: did you mean \"{}\"?", path, line, word.substr(0, 64), what,
-                      Nearest(word, known)));
+                      NearestWord(word, known)));
 }
 
 Status ReadNumber(const std::string& path, const Key& key, const YamlNode& node, Thresholds* out) {
