@@ -7,6 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -47,11 +49,20 @@
 #include "ops/collective.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/crc32.h"
+#include "tensor/kernels/finfo.h"
 
 namespace nb = nanobind;
 
 namespace msprobe {
 namespace {
+
+std::optional<std::tuple<std::string, int, double, double, double, double>> DTypeFigures(const std::string& dtype) {
+  static constexpr std::array kKinds{"float", "integer", "bool", "complex"};
+  const FInfo& info = InfoOf(ParseDType(dtype));
+  if (info.kind == NumberKind::kNone) return std::nullopt;
+  return std::tuple(kKinds[static_cast<size_t>(info.kind)], info.bits(), info.eps(), info.smallest_normal(),
+                    info.largest, info.lowest);
+}
 
 // The conversion to std::string may not throw, so it would end the process where there is no memory.
 std::string Utf8(const nb::str& text) {
@@ -452,6 +463,9 @@ void BindValues(nb::module_& m) {
         "(Max, Min, Mean, Norm, CRC-32 text) of a plain tensor in host memory; TypeError: it is none.");
   m.def("crc32", &Crc32At, nb::arg("address"), nb::arg("bytes"), nb::arg("seed") = 0,
         "CRC-32 of memory that the caller keeps.");
+  m.def("dtype_figures", &DTypeFigures, nb::arg("dtype"),
+        "(kind, bits, eps, smallest normal, largest, lowest) of a dtype's name; of a complex one, its parts'. None: "
+        "not known.");
   m.def(
       "crc32_of", [](nb::bytes data) { return Crc32(data.c_str(), data.size()); }, nb::arg("data"), "CRC-32 of bytes.");
 }

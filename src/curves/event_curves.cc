@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "curves/known_names.h"
 #include "tensor/files/wire.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -118,7 +119,8 @@ class EventReader {
       if (found < 0) continue;
       const double scale = tags[static_cast<size_t>(found)].ends_with("(1e-3)") ? 1e-3 : 1;
       for (const TagPoint& p : points_[tags[static_cast<size_t>(found)]]) {
-        MSP_RETURN_IF_ERROR(collector.Add(kind, p.step, p.value * scale, std::fabs(p.value * scale) * 0x1p-23));
+        MSP_RETURN_IF_ERROR(
+            collector.Add(kind, p.step, p.value * scale, std::fabs(p.value * scale) * InfoOf(DType::kFloat32).eps()));
       }
     }
     if (collector.count(CurveKind::kLoss) == 0) {

@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "curves/table_curves.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -32,7 +33,7 @@ constexpr const char* kNormRows =
     "BY "
     "d.step";
 constexpr int kMaxNameBytes = 1 << 20;
-constexpr double kFloatUnit = 0x1p-23;  // statistics come from tensors of 32 bits and less
+constexpr double kFloatUnit = InfoOf(DType::kFloat32).eps();  // statistics come from tensors of 32 bits and less
 
 class TrendRows {
  public:

@@ -14,6 +14,7 @@
 #include "sheet/sheet_reader.h"
 #include "sheet/table.h"
 #include "tensor/files/atb_reader.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -113,21 +114,8 @@ std::vector<int64_t> Pair(const AtbDump& target, const AtbDump& golden, uint64_t
 
 // ---- statistics, as the framework computes them: in the dtype of the tensor
 
-/// `v` as a float of so many bits of fraction, ties to even.
-double RoundTo(double v, int digits, int least_exponent, double most) {
-  if (!std::isfinite(v) || v == 0) return v;
-  int exponent = 0;
-  std::frexp(v, &exponent);
-  const int quantum = std::max(exponent, least_exponent) - digits;
-  const double out = std::ldexp(std::nearbyint(std::ldexp(v, -quantum)), quantum);
-  return std::fabs(out) > most ? std::copysign(INFINITY, v) : out;
-}
-
-double InTypeOf(DType t, double v) {
-  if (t == DType::kFloat16) return RoundTo(v, 11, -13, 65504);
-  if (t == DType::kBFloat16) return RoundTo(v, 8, -125, 3.3895313892515355e38);
-  return static_cast<double>(static_cast<float>(v));
-}
+/// Statistics of other types are taken in float32.
+double InTypeOf(DType t, double v) { return NearestOf(IsFloating(t) && ElementSize(t) == 2 ? t : DType::kFloat32, v); }
 
 using StatTexts = std::array<std::string, kStatCount>;
 

@@ -12,6 +12,7 @@
 #include "lab/check_process.h"
 #include "lab/element_block.h"
 #include "lab/result_values.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -26,35 +27,19 @@ int PowerOf(double size) {
   return power > 0 ? power - kBias : std::ilogb(size);
 }
 
-/// Of a format with `digits` bits and a smallest normal number of 2^`lowest`.
-struct FloatFormat {
-  int digits, lowest;
-  double largest, eps;
-
-  static FloatFormat Of(DType t) {
-    switch (t) {
-      case DType::kFloat64: return {53, -1022, std::numeric_limits<double>::max(), 0x1p-52};
-      case DType::kFloat16: return {11, -14, 65504, 0x1p-10};
-      case DType::kBFloat16: return {8, -126, 0x1.fep127, 0x1p-7};
-      default: return {24, -126, std::numeric_limits<float>::max(), 0x1p-23};
-    }
-  }
-  /// The power of two that is the distance of neighbours at a size of this power.
-  int UlpPower(int power) const { return std::max(power, lowest) - digits + 1; }
-  /// x / 2^power. Multiplying by the inverse is as exact, but float64 has none of its smallest ones.
-  static double Over(double x, int power) {
-    return power < -kBias + 1 ? x / std::ldexp(1.0, power)
-                              : x * std::bit_cast<double>(static_cast<uint64_t>(kBias - power) << kFraction);
-  }
-};
+/// x / 2^power. Multiplying by the inverse is as exact, but float64 has none of its smallest ones.
+double OverPower(double x, int power) {
+  return power < -kBias + 1 ? x / std::ldexp(1.0, power)
+                            : x * std::bit_cast<double>(static_cast<uint64_t>(kBias - power) << kFraction);
+}
 
 class Elements {
  public:
   Elements(const ResultItem& item, DType dtype, ElementFigures* out)
       : item_(item),
-        format_(FloatFormat::Of(RealTypeOf(dtype))),
+        format_(InfoOf(dtype)),
         high_(0.9 * format_.largest),
-        smallest_(std::ldexp(1.0, format_.lowest)),
+        smallest_(format_.smallest_normal()),
         pairs_(IsComplex(dtype)),
         out_(out) {
     blocks_ = !pairs_ && item.low.empty() && RealTypeOf(dtype) != DType::kFloat64;
@@ -123,7 +108,7 @@ class Elements {
 
   void AddBlock(size_t begin, ElementExtremes* found) {
     ElementBlock block;
-    const ElementRuler ruler{format_.digits, smallest_, high_, format_.eps, item_.ulps};
+    const ElementRuler ruler{format_.digits, smallest_, high_, format_.eps(), item_.ulps};
     if (!MeasureBlock(ruler, ours_.data() + begin, truth_.data() + begin,
                       bounds_.empty() ? nullptr : bounds_.data() + begin, found, &block)) {
       for (size_t i = 0; i < ElementBlock::kSize; ++i) Add(begin + i, found);
@@ -139,21 +124,22 @@ class Elements {
     if (!IsPlain(ours, truth) && IsSpecial(ours, truth)) return;
     const double lacks = low_.empty() ? 0 : low_[i];
     const double size = SizeOf(i), apart = std::abs((ours - truth) - lacks);
-    const int power = size > 0 ? PowerOf(size) : format_.lowest, ulp = format_.UlpPower(power);
-    const double error = FloatFormat::Over(apart, ulp);
+    const int power = size > 0 ? PowerOf(size) : format_.least_power,
+              ulp = std::max(power, format_.least_power) - format_.fraction_bits();
+    const double error = OverPower(apart, ulp);
     if (apart > 0) {
       if (size == 0) {
         found->rtol = std::numeric_limits<double>::infinity();
       } else if (apart > found->rtol * size * kJustBelow || size < smallest_) {  // else the quotient is not larger
         found->rtol = std::max(found->rtol, apart / size);
       }
-      found->atol = std::max(found->atol, apart - format_.eps * size);
+      found->atol = std::max(found->atol, apart - format_.eps() * size);
     }
     // Powers are shifted above 0, so that dividing rounds down.
     ++bins_[size > 0 ? static_cast<size_t>(power + kZeroPlace * kBinsOfPowers) / kBinsOfPowers : ElementBlock::kZeroBin]
            [ClassOf(error)];
     if (item_.ulps < 0) return;
-    const double limit = item_.ulps + (bounds_.empty() ? 0 : FloatFormat::Over(static_cast<double>(bounds_[i]), ulp));
+    const double limit = item_.ulps + (bounds_.empty() ? 0 : OverPower(static_cast<double>(bounds_[i]), ulp));
     found->TakeError(error, limit);
   }
 
@@ -162,7 +148,7 @@ class Elements {
   static constexpr double kJustBelow = 1 - 0x1p-50;
 
   const ResultItem& item_;
-  FloatFormat format_;
+  FInfo format_;
   double high_, smallest_;
   bool pairs_, blocks_;
   ResultNumbers ours_, truth_, low_;

@@ -14,6 +14,7 @@
 #include "lab/result_values.h"
 #include "lab/standards/api_name.h"
 #include "lab/standards/ratios.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -28,14 +29,8 @@ std::string TypeText(DType t) { return "torch." + std::string(DTypeName(t)); }
 
 /// The type that mindstudio-probe's bench has: twice as wide.
 DType BenchType(DType device) {
-  switch (device) {
-    case DType::kFloat16:
-    case DType::kBFloat16:
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2: return DType::kFloat32;
-    case DType::kFloat32: return DType::kFloat64;
-    default: return device;
-  }
+  if (!IsFloating(device)) return device;
+  return ElementSize(device) < ElementSize(DType::kFloat32) ? DType::kFloat32 : DType::kFloat64;
 }
 
 bool IsJudged(DType t) {
@@ -160,14 +155,7 @@ bool IsOfElements(const ResultItem& item) {
   return rule == "ulp" || rule == "condition" || rule == "saved";
 }
 
-double HalfOfTheDigits(DType dtype) {
-  switch (RealTypeOf(dtype)) {
-    case DType::kFloat64: return 0x1p26;
-    case DType::kFloat16: return 0x1p5;
-    case DType::kBFloat16: return 0x1p3;
-    default: return 0x1p11;
-  }
-}
+double HalfOfTheDigits(DType dtype) { return PowerOfTwo(InfoOf(dtype).fraction_bits() / 2); }
 
 double TimesOf(double error, double limit) {
   return error == 0 ? 0 : limit > 0 ? error / limit : std::numeric_limits<double>::infinity();

@@ -9,6 +9,7 @@
 #include "lab/call_request.h"
 #include "lab/check_process.h"
 #include "lab/result_values.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -35,15 +36,6 @@ bool HasOverflowed(const JsonValue& op) {
   return false;
 }
 
-double LargestOf(DType t) {
-  switch (RealTypeOf(t)) {
-    case DType::kFloat64: return std::numeric_limits<double>::max();
-    case DType::kFloat16: return 65504;
-    case DType::kBFloat16: return 0x1.fep127;
-    default: return std::numeric_limits<float>::max();
-  }
-}
-
 bool AnyBeyond(const std::vector<double>& values, double largest) {
   for (const double v : values) {
     if (!(std::abs(v) <= largest)) return true;
@@ -56,7 +48,7 @@ OverflowCause CauseOf(const CallAnswer& answer) {
   for (const ResultItem& item : answer.forward) {
     const DType dtype = ParseDType(item.dtype);
     if (item.kind != ResultItem::Kind::kTensor || !(IsFloating(dtype) || IsComplex(dtype))) continue;
-    const double largest = LargestOf(dtype);
+    const double largest = InfoOf(dtype).largest;
     if (AnyBeyond(FloatsOf(item.truth, DType::kFloat64), largest)) return OverflowCause::kExpected;
     if (AnyBeyond(FloatsOf(item.ours, dtype), largest)) out = OverflowCause::kUnexpected;
   }

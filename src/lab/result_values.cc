@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tensor/kernels/finfo.h"
+#include "tensor/kernels/metrics_sources.h"
+
 namespace msprobe {
 namespace {
 
@@ -36,24 +39,18 @@ std::vector<double> Widened(std::string_view bytes) {
 
 }  // namespace
 
-DType RealTypeOf(DType t) {
-  if (t == DType::kComplex64) return DType::kFloat32;
-  return t == DType::kComplex128 ? DType::kFloat64 : t == DType::kComplex32 ? DType::kFloat16 : t;
-}
+DType RealTypeOf(DType t) { return InfoOf(t).real; }
 
 std::vector<double> FloatsOf(std::string_view bytes, DType dtype) {
-  switch (RealTypeOf(dtype)) {
-    case DType::kFloat64: return Widened<double>(bytes);
-    case DType::kFloat32: return Widened<float>(bytes);
-    case DType::kFloat16: return Decoded<uint16_t>(bytes, HalfOf);
-    default: break;
-  }
-  return Decoded<uint16_t>(bytes, [](uint16_t v) {
-    const uint32_t wide = uint32_t{v} << 16;
-    float out;
-    std::memcpy(&out, &wide, sizeof out);
-    return static_cast<double>(out);
-  });
+  const DType real = RealTypeOf(dtype);
+  if (real == DType::kFloat64) return Widened<double>(bytes);
+  if (real == DType::kFloat32) return Widened<float>(bytes);
+  if (real == DType::kFloat16) return Decoded<uint16_t>(bytes, HalfOf);
+  if (real == DType::kBFloat16)
+    return Decoded<uint16_t>(bytes, [](uint16_t v) { return std::bit_cast<float>(uint32_t{v} << 16); });
+  std::vector<double> out(ElementSize(real) == 0 ? 0 : bytes.size() / ElementSize(real));
+  if (!metrics::ToDoubles(real, bytes.data(), out.size(), out.data())) out.clear();
+  return out;
 }
 
 ResultNumbers NumbersAt(std::string_view bytes, DType dtype) {

@@ -11,21 +11,13 @@
 #include "base/text.h"
 #include "lab/ulp_table.h"
 #include "ops/op_traits.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
 constexpr double kTail = 4, kSingle = 0x1p-24;  // as python/msprobe/_replay.py has them
 constexpr int64_t kMostSize = int64_t{1} << 40;
-
-double EpsOf(DType t) {
-  switch (t) {
-    case DType::kFloat64: return 0x1p-52;
-    case DType::kFloat16: return 0x1p-10;
-    case DType::kBFloat16: return 0x1p-7;
-    default: return 0x1p-23;
-  }
-}
 
 /// A number of a tolerance, rounded up to three digits.
 std::string UpText(double v) {
@@ -63,7 +55,7 @@ double TermsOf(const ToleranceQuery& query, Arithmetic kind) {
 }
 
 ToleranceLine OfFunction(const ToleranceQuery& query, const FunctionBound& bound) {
-  const double eps = EpsOf(query.dtype);
+  const double eps = InfoOf(query.dtype).eps();
   const std::string of = query.backward ? "of the gradient that comes in" : "of the largest input";
   ToleranceLine out;
   out.rule = query.backward ? "saved" : "ulp";
@@ -80,7 +72,7 @@ ToleranceLine OfFunction(const ToleranceQuery& query, const FunctionBound& bound
 }
 
 ToleranceLine OfSum(const ToleranceQuery& query, double terms) {
-  const double eps = EpsOf(query.dtype);
+  const double eps = InfoOf(query.dtype).eps();
   ToleranceLine out;
   out.rule = "terms", out.terms = terms;
   const double share = kTail * std::min(eps / 2, kSingle) * std::sqrt(terms);
@@ -94,7 +86,7 @@ ToleranceLine OfSum(const ToleranceQuery& query, double terms) {
 }
 
 ToleranceLine OfNorm(const ToleranceQuery& query, Arithmetic kind, double terms) {
-  const double eps = EpsOf(query.dtype), unit = eps / 2;
+  const double eps = InfoOf(query.dtype).eps(), unit = eps / 2;
   double limit = eps + kTail * std::min(unit, kSingle) * std::sqrt(terms);
   if (kind == Arithmetic::kAttention) limit += kTail * unit * std::sqrt(8.0);
   ToleranceLine out;

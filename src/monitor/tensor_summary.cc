@@ -54,8 +54,18 @@ int64_t CountOf(const Layout& layout, DType dtype, double eps) {
     case DType::kUInt16: return CountIntegers<uint16_t>(layout, eps);
     case DType::kUInt32: return CountIntegers<uint32_t>(layout, eps);
     case DType::kUInt64: return CountIntegers<uint64_t>(layout, eps);
-    default: return -1;
+    case DType::kFloat8E4M3FN:
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E4M3FNUZ:
+    case DType::kFloat8E5M2FNUZ:
+    case DType::kFloat8E8M0FNU:
+      return CountRuns<uint8_t>(layout, eps, [dtype](uint8_t v) { return std::fabs(stats::Float8ToFloat(dtype, v)); });
+    case DType::kComplex32:
+    case DType::kComplex64:
+    case DType::kComplex128:
+    case DType::kUnknown: break;
   }
+  return -1;
 }
 
 int64_t ElementsOf(const TensorView& t) {

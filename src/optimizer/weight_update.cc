@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/kernels/finfo.h"
+
 namespace msprobe {
 namespace {
 
@@ -77,7 +79,7 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
     out->sizes[i] = std::fabs(change);
     out->weight[i] = Decayed(rule, in.before[i]) - change;
   }
-  if (rule.in_float) out->noise = 0x1p-23 / std::min(c1, c2);
+  if (rule.in_float) out->noise = InfoOf(DType::kFloat32).eps() / std::min(c1, c2);
   out->computed = true;
 }
 

@@ -45,24 +45,12 @@ std::vector<double> Load(const FileTensor& t, int64_t begin, int64_t end) {
   return out;
 }
 
-DType Coarser(DType a, DType b) { return FractionBits(b) < FractionBits(a) ? b : a; }
+/// Integers, as counts and quantised states are, round nothing.
+DType Coarser(DType a, DType b) { return IsFloating(b) && FractionBits(b) < FractionBits(a) ? b : a; }
 
 }  // namespace
 
-int FractionBits(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64: return 52;
-    case DType::kFloat16: return 10;
-    case DType::kBFloat16: return 7;
-    default: return 23;
-  }
-}
-
-double UlpAt(double value, DType dtype) {
-  const int lowest = dtype == DType::kFloat16 ? -14 : dtype == DType::kFloat64 ? -1022 : -126;
-  const int exponent = value == 0 || !std::isfinite(value) ? lowest : std::max(std::ilogb(value), lowest);
-  return std::ldexp(1.0, exponent - FractionBits(dtype));
-}
+int FractionBits(DType dtype) { return InfoOf(dtype).fraction_bits(); }
 
 int64_t ElementsOf(const RecordedWeight& weight) { return Count(weight.before); }
 

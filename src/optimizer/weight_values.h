@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "optimizer/optimizer_record.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 
@@ -39,7 +40,5 @@ WeightValues LoadValues(const RecordedWeight& weight, int64_t begin, int64_t end
 
 /// Bits of the fraction: 23 for float32, 7 for bfloat16.
 int FractionBits(DType dtype);
-/// The distance of numbers of the type near `value`.
-double UlpAt(double value, DType dtype);
 
 }  // namespace msprobe

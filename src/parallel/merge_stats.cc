@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -27,27 +28,6 @@ bool SameSum(const StatNumber& a, const StatNumber& b) {
   if (std::isnan(diff)) return std::isnan(a.value()) && std::isnan(b.value());
   if (std::isinf(diff)) return std::isinf(a.value()) && std::isinf(b.value());
   return a.value() == 0 ? diff < kSumTolerance : std::fabs(diff / a.value()) < kSumTolerance;
-}
-
-// The nearest value of a type with 8 (bfloat16) or 11 (float16) bits of significand, ties to even.
-double RoundToBits(double v, int bits, int least_exponent) {
-  if (v == 0 || !std::isfinite(v)) return v;
-  int exponent = 0;
-  std::frexp(v, &exponent);
-  const int scale = bits - std::max(exponent, least_exponent);
-  return std::ldexp(std::nearbyint(std::ldexp(v, scale)), -scale);
-}
-
-double RoundTo(std::string_view dtype, double v) {
-  if (dtype == "torch.float32" || dtype == "Float32") return static_cast<double>(static_cast<float>(v));
-  if (dtype == "torch.bfloat16" || dtype == "BFloat16") return RoundToBits(v, 8, -125);
-  if (dtype == "torch.float16" || dtype == "Float16") return RoundToBits(v, 11, -13);
-  return v;
-}
-
-double Largest(std::string_view dtype) {
-  if (dtype == "torch.float16" || dtype == "Float16") return 65504;
-  return 3.4028234663852886e38;
 }
 
 using Field = StatNumber TensorStats::*;
@@ -88,15 +68,16 @@ double Norm(const std::vector<TensorStats>& parts) {
 }
 
 StatNumber Rounded(double v, std::string_view dtype, const std::vector<TensorStats>& parts, Field f) {
+  const DType type = ParseDType(dtype);
   StatNumber out;
   out.kind = StatNumber::Kind::kDouble;
   out.d = v;
   const bool low = std::all_of(parts.begin(), parts.end(), [&](const TensorStats& p) {
     const double part = (p.*f).value();
-    return std::isnan(part) || RoundTo(dtype, part) == part;
+    return std::isnan(part) || NearestOf(type, part) == part;
   });
-  const double rounded = RoundTo(dtype, v);
-  if (low && std::fabs(rounded) <= Largest(dtype)) out.d = rounded;
+  const double rounded = NearestOf(type, v);
+  if (low && std::isfinite(rounded)) out.d = rounded;
   return out;
 }
 

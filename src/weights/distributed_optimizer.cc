@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
@@ -68,17 +69,10 @@ std::vector<OptimGroup> GroupsOf(const std::vector<std::vector<WeightTensor>>& m
   return out;
 }
 
-/// How far a number of the type may be from the one that was rounded to it.
-double HalfStep(DType t) {
-  if (t == DType::kBFloat16) return std::ldexp(1.0, -8);
-  if (t == DType::kFloat16) return std::ldexp(1.0, -11);
-  return ElementSize(t) == 1 ? std::ldexp(1.0, -3) : std::ldexp(1.0, -24);
-}
-
 bool RoundsTo(const WeightTensor& flat, int64_t at, const WeightTensor& t) {
   const int64_t count = t.elements();
   if (at < 0 || at > flat.shape[0] - count) return false;
-  const double step = HalfStep(t.dtype);
+  const double step = InfoOf(t.dtype).unit();
   for (const int64_t first : {int64_t{0}, std::max<int64_t>(0, count - kSample)}) {
     const int64_t n = std::min(kSample, count - first);
     std::vector<char> bytes(static_cast<size_t>(n) * ElementSize(t.dtype));

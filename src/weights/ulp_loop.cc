@@ -1,14 +1,14 @@
 #include "weights/ulp_loop.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
 namespace {
-
-/// 2^power
-constexpr double PowerOfTwo(int power) { return __builtin_bit_cast(double, static_cast<uint64_t>(1023 + power) << 52); }
 
 template <int kMantissa, int kLeastExponent>
 void AddUlps(const double* a, const double* b, size_t n, LoopSums* sums) {
@@ -21,20 +21,21 @@ void MergeUlps(const LoopSums& from, double times, LoopSums* to) {
   for (size_t i = 1; i < to->at.size(); ++i) to->at[i] = std::max(to->at[i], from.at[i]);
 }
 
-constexpr PairLoop kDoubleUlps{AddUlps<52, -1022>, MergeUlps}, kFloatUlps{AddUlps<23, -126>, MergeUlps},
-    kHalfUlps{AddUlps<10, -14>, MergeUlps}, kBFloatUlps{AddUlps<7, -126>, MergeUlps},
-    kE4M3Ulps{AddUlps<3, -6>, MergeUlps}, kE5M2Ulps{AddUlps<2, -14>, MergeUlps}, kWholes{AddUlps<0, 0>, MergeUlps};
+/// In the order of DType; integers are counted as wholes.
+template <size_t... kTypes>
+constexpr auto LoopsOf(std::index_sequence<kTypes...>) {
+  return std::array{PairLoop{
+      AddUlps<InfoOf(static_cast<DType>(kTypes)).fraction_bits(), InfoOf(static_cast<DType>(kTypes)).least_power>,
+      MergeUlps}...};
+}
+constexpr auto kLoops = LoopsOf(std::make_index_sequence<static_cast<size_t>(DType::kUnknown) + 1>());
 
 }  // namespace
 
 const PairLoop* UlpLoop(DType a, DType b) {
-  const auto is = [&](DType t) { return a == t || b == t; };
-  if (is(DType::kFloat8E5M2) || is(DType::kFloat8E5M2FNUZ)) return &kE5M2Ulps;
-  if (is(DType::kFloat8E4M3FN) || is(DType::kFloat8E4M3FNUZ)) return &kE4M3Ulps;
-  if (is(DType::kBFloat16)) return &kBFloatUlps;
-  if (is(DType::kFloat16)) return &kHalfUlps;
-  if (is(DType::kFloat32) || is(DType::kComplex64)) return &kFloatUlps;
-  return is(DType::kFloat64) || is(DType::kComplex128) ? &kDoubleUlps : &kWholes;
+  const int x = InfoOf(a).digits, y = InfoOf(b).digits;
+  const DType coarser = x == 0 ? b : y == 0 || x <= y ? a : b;
+  return &kLoops[static_cast<size_t>(coarser)];
 }
 
 }  // namespace msprobe

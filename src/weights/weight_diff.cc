@@ -12,15 +12,6 @@
 namespace msprobe {
 namespace {
 
-/// Of the ruler: what rounding explains between two runs.
-double AllowedOf(DType t) {
-  const Thresholds& thresholds = DefaultThresholds();
-  if (!IsFloating(t) && !IsComplex(t)) return 0;
-  if (t == DType::kBFloat16) return thresholds.tolerance_bfloat16;
-  if (t == DType::kFloat16) return thresholds.tolerance_float16;
-  return ElementSize(t) == 1 ? thresholds.tolerance_float8 : thresholds.tolerance_float32;
-}
-
 struct PairSums {
   UnitSums sums;
   const DiffUnit* first = nullptr;
@@ -107,7 +98,7 @@ WeightDiff Conclude(const Checkpoint& a, const Checkpoint& b, const WeightPair& 
   out.max_rel = sums.max_rel;
   out.max_ulp = sums.max_ulp;
   out.tolerance = sums.tolerance;
-  out.allowed = std::max(AllowedOf(pair.a.dtype), AllowedOf(pair.b.dtype));
+  out.allowed = std::max(DefaultThresholds().ToleranceOf(pair.a.dtype), DefaultThresholds().ToleranceOf(pair.b.dtype));
   out.error = std::max(OverLarger(out.l2, out.norm_a, out.norm_b), OverLarger(out.max_abs, sums.largest, 0));
   if (sums.identical || (out.norm_a == 0 && out.norm_b == 0)) {
     out.cosine = 1;

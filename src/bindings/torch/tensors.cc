@@ -18,12 +18,29 @@ constexpr uintptr_t kLowAddress = uintptr_t{1} << 40;  // an emptied storage giv
 
 DType FromDlpack(uint8_t code, uint8_t bits) {
   switch (code) {
-    case 0: return bits == 64 ? DType::kInt64 : bits == 32 ? DType::kInt32 : bits == 16 ? DType::kInt16 : DType::kInt8;
+    case 0:
+      return bits == 64   ? DType::kInt64
+             : bits == 32 ? DType::kInt32
+             : bits == 16 ? DType::kInt16
+             : bits == 8  ? DType::kInt8
+                          : DType::kUnknown;
     case 1:
-      return bits == 64 ? DType::kUInt64 : bits == 32 ? DType::kUInt32 : bits == 16 ? DType::kUInt16 : DType::kUInt8;
-    case 2: return bits == 32 ? DType::kFloat32 : bits == 16 ? DType::kFloat16 : DType::kFloat64;
+      return bits == 64   ? DType::kUInt64
+             : bits == 32 ? DType::kUInt32
+             : bits == 16 ? DType::kUInt16
+             : bits == 8  ? DType::kUInt8
+                          : DType::kUnknown;
+    case 2:
+      return bits == 32   ? DType::kFloat32
+             : bits == 16 ? DType::kFloat16
+             : bits == 64 ? DType::kFloat64
+                          : DType::kUnknown;
     case 4: return bits == 16 ? DType::kBFloat16 : DType::kUnknown;
-    case 5: return bits == 64 ? DType::kComplex64 : bits == 128 ? DType::kComplex128 : DType::kComplex32;
+    case 5:
+      return bits == 64    ? DType::kComplex64
+             : bits == 128 ? DType::kComplex128
+             : bits == 32  ? DType::kComplex32
+                           : DType::kUnknown;
     case 6: return bits == 8 ? DType::kBool : DType::kUnknown;
     case 10: return DType::kFloat8E4M3FN;
     case 11: return DType::kFloat8E4M3FNUZ;

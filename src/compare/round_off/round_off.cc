@@ -9,34 +9,16 @@
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
-constexpr double kFloat = 0x1p-24, kDouble = 0x1p-53;
+constexpr double kFloat = InfoOf(DType::kFloat32).unit(), kDouble = InfoOf(DType::kFloat64).unit();
 constexpr double kTail = 4;             // the largest of many independent errors is some standard deviations large
 constexpr double kMostCondition = 1e4;  // beyond this statistics say too little
 constexpr double kFunctionUlps = 4;     // elementary functions of different libraries
 constexpr double kUnknownOps = 8;       // rounding steps in a row in code that is not known
-
-/// Half the distance of neighbours around 1.
-double UnitRoundOff(DType t) {
-  switch (t) {
-    case DType::kBFloat16: return 0x1p-8;
-    case DType::kFloat16:
-    case DType::kComplex32: return 0x1p-11;
-    case DType::kFloat32:
-    case DType::kComplex64: return kFloat;
-    case DType::kFloat64:
-    case DType::kComplex128: return kDouble;
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E4M3FNUZ: return 0x1p-4;
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ: return 0x1p-3;
-    case DType::kFloat8E8M0FNU: return 0.5;
-    default: return 0;
-  }
-}
 
 double NumberOr0(const StatValue& v) {
   const double d = v.IsNumber() ? std::fabs(v.AsDouble()) : 0;
@@ -104,7 +86,7 @@ Tensors TensorsOf(const OpDiff& op, size_t row) {
     const int g = op.rows[i].golden;
     if (g == kNoItem) continue;
     const ItemView &a = op.target[i], &b = op.golden[static_cast<size_t>(g)];
-    const double unit = std::max(UnitRoundOff(ParseDType(a.dtype)), UnitRoundOff(ParseDType(b.dtype)));
+    const double unit = std::max(InfoOf(ParseDType(a.dtype)).unit(), InfoOf(ParseDType(b.dtype)).unit());
     if (unit == 0 || !IsTensor(b)) continue;
     if (IsResult(b.state) && i != row) continue;
     t.unit = std::max(t.unit, unit);

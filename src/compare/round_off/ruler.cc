@@ -8,6 +8,7 @@
 #include "compare/round_off/settings.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -22,7 +23,8 @@ double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDoubl
 
 /// Masks are filled with the least number of their dtype, which says "minus infinity" in each.
 bool IsDTypeLimit(double magnitude) {
-  for (const double limit : {65504.0, 3.3895313892515355e38, 3.4028234663852886e38, 1.7976931348623157e308}) {
+  for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    const double limit = InfoOf(type).largest;
     if (std::fabs(magnitude - limit) <= 1e-6 * limit) return true;
   }
   return false;
@@ -171,22 +173,7 @@ ShownErrors ShownErrorsOf(const OpDiff& op, CompareMode mode) {
   return out;
 }
 
-double DTypeTolerance(const Thresholds& t, std::string_view dtype) {
-  switch (ParseDType(dtype)) {
-    case DType::kBFloat16: return t.tolerance_bfloat16;
-    case DType::kFloat16: return t.tolerance_float16;
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E4M3FNUZ:
-    case DType::kFloat8E5M2FNUZ:
-    case DType::kFloat8E8M0FNU: return t.tolerance_float8;
-    case DType::kFloat32:
-    case DType::kFloat64:
-    case DType::kComplex64:
-    case DType::kComplex128: return t.tolerance_float32;
-    default: return 0;  // integers and scalars are equal or not
-  }
-}
+double DTypeTolerance(const Thresholds& t, std::string_view dtype) { return t.ToleranceOf(ParseDType(dtype)); }
 
 double OpTolerance(const OpDiff& op) {
   double out = 0;

@@ -20,6 +20,12 @@ inline constexpr std::string_view kNoDataName = "-1";
 
 enum Stat : uint8_t { kMax, kMin, kMean, kNorm, kStatCount };
 
+/// Columns of what statistics differ by, by Stat.
+inline constexpr std::array<std::string_view, kStatCount> kDiffTitles{"Max diff", "Min diff", "Mean diff",
+                                                                      "L2norm diff"};
+inline constexpr std::array<std::string_view, kStatCount> kRelativeTitles{"MaxRelativeErr", "MinRelativeErr",
+                                                                          "MeanRelativeErr", "NormRelativeErr"};
+
 /// How the tensors of an item's parts make one.
 enum class JoinAxis : uint8_t {
   kFirstOnly,  // they are the same tensor: an input that several modules read

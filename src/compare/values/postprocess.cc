@@ -78,16 +78,8 @@ StatusOr<uint64_t> CountOf(const std::vector<int64_t>& shape) {
   return count;
 }
 
-bool IsNarrow(DType t) {
-  switch (t) {
-    case DType::kFloat64:
-    case DType::kInt32:
-    case DType::kUInt32:
-    case DType::kInt64:
-    case DType::kUInt64: return false;
-    default: return true;
-  }
-}
+/// Whether float32 holds every number of the type.
+bool IsNarrow(DType t) { return t == DType::kFloat32 || ElementSize(t) < ElementSize(DType::kFloat32); }
 
 StatusOr<Dense> ToDense(const FileTensor& tensor, bool squeeze) {
   if (tensor.dtype == DType::kUnknown || IsComplex(tensor.dtype)) {

@@ -179,9 +179,7 @@ struct Rules {
   }
 
   double RoundingOf(const DiffRow& row) const {
-    const DType dtype = ParseDType(op.target[static_cast<size_t>(&row - op.rows.data())].dtype);
-    if (dtype == DType::kBFloat16) return options.thresholds->tolerance_bfloat16;
-    return dtype == DType::kFloat16 ? options.thresholds->tolerance_float16 : options.thresholds->tolerance_float32;
+    return options.thresholds->ToleranceOf(ParseDType(op.target[static_cast<size_t>(&row - op.rows.data())].dtype));
   }
 
   void CheckGrowth() {

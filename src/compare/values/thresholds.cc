@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "base/yaml.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -120,6 +121,14 @@ Status ReadRules(const std::string& path, const YamlNode& node, Thresholds* out)
 }
 
 }  // namespace
+
+double Thresholds::ToleranceOf(DType t) const {
+  const int digits = InfoOf(t).digits;
+  if (digits == 0) return 0;
+  if (digits >= InfoOf(DType::kFloat32).digits) return tolerance_float32;
+  if (digits >= InfoOf(DType::kFloat16).digits) return tolerance_float16;
+  return digits >= InfoOf(DType::kBFloat16).digits ? tolerance_bfloat16 : tolerance_float8;
+}
 
 const Thresholds& DefaultThresholds() {
   static const Thresholds thresholds;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "tensor/kernels/dtype.h"
 
 namespace msprobe {
 
@@ -40,6 +41,9 @@ struct Thresholds {
   double bug = 100;                // and is called a bug, amid rounding, this many times beyond round-off
   double stands_out_later = 1000;  // behind a difference from outside: this much further than round-off
   double louder = 4;               // an input stands out that differs so many times as much as what adds up
+
+  /// What rounding explains between two runs, of values of this type; 0 where they are equal or not.
+  double ToleranceOf(DType t) const;
 };
 
 const Thresholds& DefaultThresholds();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "diagnose/anatomy/value_pair.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -32,13 +33,9 @@ std::optional<Four> FourOf(const ItemView& item) {
 
 /// How well statistics are known: they are sums in another order, and of the dtype's own rounding.
 double ToleranceOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kFloat32: return 1e-5;
-    case DType::kFloat16: return 1e-3;
-    case DType::kBFloat16: return 4e-3;
-    default: return 0;
-  }
+  if (!IsFloating(dtype)) return 0;
+  if (dtype == DType::kFloat16) return 1e-3;
+  return std::max(1e-5, 1.024 * InfoOf(dtype).unit());
 }
 
 /// Does `v` have more than `bits` digits?
@@ -117,13 +114,11 @@ class ByStatistics {
 
   bool Grid() {
     if (!single_ || t_->constant()) return false;
-    for (const auto& [name, bits, tolerance] : {std::tuple("bfloat16", 8, ToleranceOf(DType::kBFloat16)),
-                                                std::tuple("float16", 11, ToleranceOf(DType::kFloat16))}) {
-      const auto rounded = [&, bits = bits](double t, double g) {
-        return HasMoreDigits(g, bits) && t == Rounded(g, bits);
-      };
-      if (!rounded(t_->max, g_->max) || !rounded(t_->min, g_->min) || DistanceOf(*t_) > tolerance) continue;
-      out_.name = name;
+    for (const DType type : {DType::kBFloat16, DType::kFloat16}) {
+      const int bits = InfoOf(type).digits;
+      const auto rounded = [bits](double t, double g) { return HasMoreDigits(g, bits) && t == Rounded(g, bits); };
+      if (!rounded(t_->max, g_->max) || !rounded(t_->min, g_->min) || DistanceOf(*t_) > ToleranceOf(type)) continue;
+      out_.name = DTypeName(type);
       return Done(AnatomyKind::kGrid, 0);
     }
     return false;

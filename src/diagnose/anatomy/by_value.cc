@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "tensor/kernels/finfo.h"
+
 namespace msprobe {
 namespace {
 
@@ -257,11 +259,14 @@ class ByValue {
   bool Grid() {
     const bool wide = pair_.same_dtype() && (pair_.dtype() == DType::kFloat32 || pair_.dtype() == DType::kFloat64);
     if (!wide) return false;
-    return OnGridOf(DType::kBFloat16, "bfloat16", 8, 3.4e38, 0x1p-133) ||
-           OnGridOf(DType::kFloat16, "float16", 11, 65504, 0x1p-24);
+    return OnGridOf(DType::kBFloat16) || OnGridOf(DType::kFloat16);
   }
 
-  bool OnGridOf(DType dtype, const char* name, int bits, double largest, double smallest) {
+  bool OnGridOf(DType dtype) {
+    const FInfo& info = InfoOf(dtype);
+    const int bits = info.digits;
+    const double largest = info.largest, smallest = UlpAt(0, dtype);
+    const std::string_view name = info.name;
     const RoundingOf grid = RoundingOfDType(dtype);
     int64_t off = 0;
     double worst = 0;

@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
 
 RoundingOf RoundingOfDType(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64: return {0x1p-53, 1e-12};
-    case DType::kFloat32: return {0x1p-24, 4e-6};
-    case DType::kFloat16: return {0x1p-11, 2e-3};
-    case DType::kBFloat16: return {0x1p-8, 1.6e-2};
-    case DType::kFloat8E4M3FN:
-    case DType::kFloat8E4M3FNUZ: return {0x1p-4, 0.07};
-    case DType::kFloat8E5M2:
-    case DType::kFloat8E5M2FNUZ: return {0x1p-3, 0.14};
-    default: return {};
-  }
+  const double unit = InfoOf(dtype).unit();
+  if (unit == 0) return {};
+  if (unit <= InfoOf(DType::kFloat64).unit()) return {unit, 1e-12};
+  if (unit <= InfoOf(DType::kFloat32).unit()) return {unit, 4e-6};
+  // Few digits leave little room for what adds up: a single rounding is nearly all of it.
+  return {unit, unit > InfoOf(DType::kBFloat16).unit() ? 1.12 * unit : 4.1 * unit};
 }
 
 std::vector<int64_t> StridesOf(const std::vector<int64_t>& shape) {

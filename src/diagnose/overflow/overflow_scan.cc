@@ -12,13 +12,14 @@
 #include "ops/first_argument.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kBlock = 512;       // ops that one thread takes
 constexpr uint32_t kMostItems = 64;  // with findings, of one op: more say nothing new
-constexpr double kLargestFloat = 3.4028234663852886e38;
+constexpr double kLargestFloat = InfoOf(DType::kFloat32).largest;
 
 bool Holds(std::string_view text, std::string_view part) {
   return memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
@@ -316,15 +317,10 @@ double OverflowMarginOf(const JsonValue& leaf) {
   const JsonValue* dtype = leaf.Find("dtype");
   if (!dtype || !dtype->IsString()) return 0;
   const std::string_view name = dtype->Text();
-  double greatest = 0;
-  if (EndsWith(name, "bfloat16") || EndsWith(name, "BFloat16"))
-    greatest = 3.3895313892515355e38;
-  else if (EndsWith(name, "loat16"))
-    greatest = 65504;
-  else if (EndsWith(name, "loat32"))
-    greatest = kLargestFloat;
-  else
-    return 0;
+  const DType type = ParseDType(name);
+  // What is stored in eight bits is scaled to their limit, and float64 has room.
+  if (!IsFloating(type) || ElementSize(type) == 1 || type == DType::kFloat64) return 0;
+  const double greatest = InfoOf(type).largest;
   double largest = 0;
   for (const char* key : {"Max", "Min"}) {
     if (NumberOf(leaf, key, &v)) largest = std::max(largest, std::abs(v));

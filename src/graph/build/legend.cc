@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "compare/metrics/metric.h"
+#include "compare/values/item_view.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -47,7 +51,7 @@ void WriteEntry(JsonWriter* json, const char* colour, const char* range, const c
   });
 }
 
-void WriteTip(JsonWriter* json, const char* key, const char* text) {
+void WriteTip(JsonWriter* json, std::string_view key, const char* text) {
   json->RawMember(key, fmt::format("\"{}\"", text));
 }
 
@@ -72,17 +76,14 @@ std::string ToolTipJson(CompareMode mode) {
   JsonWriter json;
   json.BeginObject();
   if (mode == CompareMode::kStatistics) {
-    WriteTip(&json, "Max diff", kMaxTip);
-    WriteTip(&json, "Min diff", kMinTip);
-    WriteTip(&json, "Mean diff", kMeanTip);
-    WriteTip(&json, "L2norm diff", kNormTip);
+    for (const auto& [stat, tip] :
+         {std::pair(kMax, kMaxTip), std::pair(kMin, kMinTip), std::pair(kMean, kMeanTip), std::pair(kNorm, kNormTip)}) {
+      WriteTip(&json, kDiffTitles[stat], tip);
+    }
   } else if (mode == CompareMode::kChecksum) {
     WriteTip(&json, "md5", kChecksumTip);
   } else {
-    for (const char* metric : {"Cosine", "EucDist", "MaxAbsErr", "MaxRelativeErr", "One Thousandth Err Ratio",
-                               "Five Thousandths Err Ratio"}) {
-      json.Member(metric, "");
-    }
+    for (const Metric* metric : kMetrics) json.Member(metric->title, "");
   }
   json.EndObject();
   return json.Take();

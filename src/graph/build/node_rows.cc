@@ -143,13 +143,10 @@ bool IsZero(const StatDiff& d) {
 }
 
 void AppendDifferences(const DiffRow& row, ItemWriter* w) {
-  static constexpr std::array<std::string_view, kStatCount> kDiffs{"Max diff", "Min diff", "Mean diff", "L2norm diff"};
-  static constexpr std::array<std::string_view, kStatCount> kRelatives{"MaxRelativeErr", "MinRelativeErr",
-                                                                       "MeanRelativeErr", "NormRelativeErr"};
   const bool alone = row.golden == kNoItem;
   if (!alone && std::all_of(row.diff.begin(), row.diff.end(), IsZero)) return w->Piece(kPackEqual);
-  for (size_t k = 0; k < kStatCount; ++k) w->Diff(kDiffs[k], alone ? nullptr : &row.diff[k]);
-  for (size_t k = 0; k < kStatCount; ++k) w->Relative(kRelatives[k], alone ? nullptr : &row.diff[k]);
+  for (size_t k = 0; k < kStatCount; ++k) w->Diff(kDiffTitles[k], alone ? nullptr : &row.diff[k]);
+  for (size_t k = 0; k < kStatCount; ++k) w->Relative(kRelativeTitles[k], alone ? nullptr : &row.diff[k]);
 }
 
 void AppendMetrics(const TensorDiff& diff, ItemWriter* w) {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
 #include <vector>
 
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
@@ -14,28 +14,7 @@ namespace {
 
 constexpr double kApart = std::numeric_limits<double>::infinity();
 
-struct FloatFormat {
-  int fraction_bits, smallest_power;
-};
-
-std::optional<FloatFormat> FormatOf(DType t) {
-  switch (t) {
-    case DType::kFloat16: return FloatFormat{10, -14};
-    case DType::kBFloat16: return FloatFormat{7, -126};
-    case DType::kFloat32: return FloatFormat{23, -126};
-    case DType::kFloat64: return FloatFormat{52, -1022};
-    default: return std::nullopt;
-  }
-}
-
-/// The distance of neighbours at a value.
-double UlpAt(const FloatFormat& format, double value) {
-  const int power = value == 0 ? format.smallest_power : std::max(std::ilogb(value), format.smallest_power);
-  return std::ldexp(1.0, power - format.fraction_bits);
-}
-
-void MeasureFloats(const FloatFormat& format, const std::vector<double>& got, const std::vector<double>& want,
-                   UlpDistance* out) {
+void MeasureFloats(DType format, const std::vector<double>& got, const std::vector<double>& want, UlpDistance* out) {
   double largest = 0, widest = 0;
   for (size_t i = 0; i < got.size(); ++i) {
     const double a = got[i], b = want[i];
@@ -48,9 +27,9 @@ void MeasureFloats(const FloatFormat& format, const std::vector<double>& got, co
     }
     const double apart = std::fabs(a - b);
     widest = std::max(widest, apart);
-    out->worst = std::max(out->worst, apart / UlpAt(format, std::max(std::fabs(a), std::fabs(b))));
+    out->worst = std::max(out->worst, apart / UlpAt(std::max(std::fabs(a), std::fabs(b)), format));
   }
-  if (widest > 0) out->of_largest = widest / UlpAt(format, largest);
+  if (widest > 0) out->of_largest = widest / UlpAt(largest, format);
 }
 
 template <typename T>
@@ -85,14 +64,13 @@ bool MeasureUlp(DType got_type, const std::string& got, DType want_type, const s
     got_type == DType::kInt64 ? MeasureExact<int64_t>(got, want, out) : MeasureExact<uint8_t>(got, want, out);
     return true;
   }
-  const auto got_format = FormatOf(got_type), want_format = FormatOf(want_type);
-  if (!got_format || !want_format) return false;
+  if (!IsFloating(got_type) || !IsFloating(want_type)) return false;
   std::vector<double> a(n), b(n);
   if (!metrics::ToDoubles(got_type, got.data(), n, a.data()) ||
       !metrics::ToDoubles(want_type, want.data(), n, b.data()))
     return false;
-  const FloatFormat& coarser = got_format->fraction_bits < want_format->fraction_bits ? *got_format : *want_format;
-  MeasureFloats(FormatOf(as).value_or(coarser), a, b, out);
+  const DType coarser = InfoOf(got_type).digits < InfoOf(want_type).digits ? got_type : want_type;
+  MeasureFloats(IsFloating(as) ? as : coarser, a, b, out);
   return true;
 }
 

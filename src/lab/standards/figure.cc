@@ -6,17 +6,14 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
 constexpr int kDigits = 14;
-constexpr int kHalfBits = 11;            // of the significand
-constexpr int kSmallestHalfPower = -24;  // of the smallest subnormal
 // numpy 2 shows other magnitudes with an exponent.
 constexpr double kSmallestPlain = 1e-4, kLargestPlainSingle = 1e6, kLargestPlainHalf = 1e3;
-constexpr double kLargestHalf = 65504.0;
-constexpr double kBeyondHalf = 65520.0;  // from here on the nearest is infinity
 
 /// The fewest significant digits, in scientific form, that round to the same value of `width`.
 std::string ShortestScientific(double v, Width width) {
@@ -46,14 +43,7 @@ std::string ScalarText(double v, Width width) {
 
 }  // namespace
 
-double RoundToHalf(double v) {
-  if (!std::isfinite(v) || v == 0) return v;
-  const double size = std::fabs(v);
-  if (size >= kBeyondHalf) return std::copysign(INFINITY, v);
-  const int unit = std::max(std::ilogb(size) - (kHalfBits - 1), kSmallestHalfPower);
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(size, -unit)), unit);
-  return std::copysign(std::min(rounded, kLargestHalf), v);
-}
+double RoundToHalf(double v) { return NearestOf(DType::kFloat16, v); }
 
 std::string LabFigure::Text() const {
   switch (kind) {

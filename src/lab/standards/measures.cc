@@ -7,33 +7,27 @@
 #include <memory>
 
 #include "lab/standards/plain_pass.h"
+#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
-constexpr double kBFloat16Max = 3.3895313892515355e38;
-constexpr double kBFloat16Epsilon = 0.00390625;
+constexpr double kBFloat16Epsilon = 0.00390625;  // as the standard has it: half of torch.finfo
 constexpr double kManyUlps32 = 32, kManyUlps16 = 1;
 constexpr double kThousandthLimit = 0.001;
 
+DType FloatOfWidth(Width width) {
+  return width == Width::kHalf ? DType::kFloat16 : width == Width::kSingle ? DType::kFloat32 : DType::kFloat64;
+}
+
 double EpsilonOf(const ResultPair& pair) {
   if (pair.device.dtype == DType::kBFloat16) return kBFloat16Epsilon;
-  switch (pair.bench.width()) {
-    case Width::kHalf: return std::ldexp(1.0, -10);
-    case Width::kSingle: return static_cast<double>(std::numeric_limits<float>::epsilon());
-    case Width::kDouble: break;
-  }
-  return std::numeric_limits<double>::epsilon();
+  return InfoOf(FloatOfWidth(pair.bench.width())).eps();
 }
 
 double LargestOf(const ResultValues& values) {
-  if (values.dtype == DType::kBFloat16) return kBFloat16Max;
-  switch (values.width()) {
-    case Width::kHalf: return 65504;
-    case Width::kSingle: return static_cast<double>(std::numeric_limits<float>::max());
-    case Width::kDouble: break;
-  }
-  return std::numeric_limits<double>::max();
+  if (values.dtype == DType::kBFloat16) return InfoOf(DType::kBFloat16).largest;
+  return InfoOf(FloatOfWidth(values.width())).largest;
 }
 
 /// np.sum and np.mean of this width: halves are summed up in float32.
@@ -161,9 +155,10 @@ struct UlpLayout {
   double smallest_power, bits;
 };
 
+/// The standard counts in units of float32 where the type is not shorter.
 UlpLayout LayoutOf(DType dtype) {
-  if (dtype == DType::kFloat16) return {-14, 10};
-  return dtype == DType::kBFloat16 ? UlpLayout{-126, 7} : UlpLayout{-126, 23};
+  const FInfo& info = InfoOf(IsFloating(dtype) && ElementSize(dtype) == 2 ? dtype : DType::kFloat32);
+  return {static_cast<double>(info.least_power), static_cast<double>(info.fraction_bits())};
 }
 
 constexpr int kFractionBits = 52, kBias = 1023, kSurePower = 120;  // 2^120 is a normal number in all widths but half

@@ -8,7 +8,6 @@
 #include "base/interrupt.h"
 #include "base/parallel.h"
 #include "tensor/kernels/metrics_kernels.h"
-#include "tensor/kernels/metrics_loops.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
@@ -56,6 +55,34 @@ void Fold(const Part& from, Part* to) {
   AddCounts(f.target, &t.target);
   AddCounts(f.golden, &t.golden);
   to->identical &= from.identical;
+}
+
+/// Of the elements of a run, which may have been converted.
+DType RunTypeOf(Work work, const metrics::SideLayout& side) {
+  switch (work) {
+    case Work::kFloats:
+      return side.floats == metrics::kBFloat ? DType::kBFloat16
+             : side.floats == metrics::kHalf ? DType::kFloat16
+                                             : DType::kFloat32;
+    case Work::kDoubles: return DType::kFloat64;
+    case Work::kInts: return side.is_unsigned ? DType::kUInt64 : DType::kInt64;
+    case Work::kComplex: break;
+  }
+  return DType::kComplex128;
+}
+
+/// Adds a run to the sums of each loop: these know doubles only.
+void AddRun(const PairReader& pair, const Run& run, std::span<const PairLoop* const> loops, LoopSums* sums) {
+  double target[metrics::kRun], golden[metrics::kRun];
+  // A run is of a type that can be converted.
+  (void)metrics::ToDoubles(RunTypeOf(pair.work(), pair.target()), run.target, run.elements, target);
+  (void)metrics::ToDoubles(RunTypeOf(pair.work(), pair.golden()), run.golden, run.elements, golden);
+  for (size_t i = 0; i < run.elements; ++i) {
+    const bool finite = std::isfinite(target[i]) && std::isfinite(golden[i]);
+    target[i] = finite ? target[i] : 0;
+    golden[i] = finite ? golden[i] : 0;
+  }
+  for (size_t k = 0; k < loops.size(); ++k) loops[k]->add(target, golden, run.elements, &sums[k]);
 }
 
 using Loops = std::span<const PairLoop* const>;
@@ -112,7 +139,7 @@ __attribute__((noinline)) Part ComparePart(const PairTable& table, const PairRea
   pair.ForEachRun(begin, end, [&](const Run& run) {
     part.identical &= run.same;
     RunKernel(table, pair, run, &part.sums);
-    metrics::AddRun(pair, run, loops, sums);
+    AddRun(pair, run, loops, sums);
   });
   return part;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/stats_kernels.h"
 
 namespace msprobe::metrics {
@@ -155,13 +156,7 @@ int64_t SpanOf(int ndim, const int64_t* shape, const int64_t* strides) {
   return span < INT64_MAX ? static_cast<int64_t>(span) : INT64_MAX;
 }
 
-float HalfRounded(float v) {
-  if (!std::isfinite(v) || v == 0) return v;
-  const int exponent = std::max(std::ilogb(v), -14);  // of the last bit: 10 below
-  const float step = std::ldexp(1.0f, exponent - 10);
-  const float rounded = std::nearbyint(v / step) * step;
-  return std::fabs(rounded) > 65504.0f ? std::copysign(std::numeric_limits<float>::infinity(), v) : rounded;
-}
+float HalfRounded(float v) { return static_cast<float>(NearestOf(DType::kFloat16, static_cast<double>(v))); }
 
 /// Bits of the float type in which numbers of this dtype are subtracted from floats.
 int FloatBits(DType t) {

@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "tensor/kernels/crc32.h"
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/layout.h"
 #include "tensor/kernels/stats_kernels.h"
 
@@ -268,7 +269,7 @@ bool ComputeStatsScalar(const TensorView& t, Stats* out) {
 
 double OverflowMargin(DType dtype, const Stats& stats) {
   if (dtype != DType::kFloat16 && dtype != DType::kBFloat16) return 0;
-  const double largest = dtype == DType::kFloat16 ? 65504.0 : std::ldexp(255.0, 120);
+  const double largest = InfoOf(dtype).largest;
   const double most = std::max(std::fabs(stats.max), std::fabs(stats.min));
   // Not finite: a NaN compares false.
   if (stats.nan_count + stats.inf_count > 0 || !(most * kNearOverflow >= largest)) return 0;

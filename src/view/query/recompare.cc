@@ -18,28 +18,19 @@
 namespace msprobe::view {
 namespace {
 
-// Of this tool and of the earlier ones.
-constexpr std::array<std::string_view, 21> kComparison{"Max diff",
-                                                       "Min diff",
-                                                       "Mean diff",
-                                                       "L2norm diff",
-                                                       "Norm diff",
-                                                       "MaxRelativeErr",
-                                                       "MinRelativeErr",
-                                                       "MeanRelativeErr",
-                                                       "NormRelativeErr",
-                                                       "MaxAbsErr",
-                                                       "MinAbsErr",
-                                                       "MeanAbsErr",
-                                                       "NormAbsErr",
-                                                       "Cosine",
-                                                       "EucDist",
-                                                       "One Thousandth Err Ratio",
-                                                       "Five Thousandths Err Ratio",
-                                                       "Five Thousandth Err Ratio",
-                                                       "Requires_grad Consistent",
-                                                       "Result",
-                                                       "Err_message"};
+// Columns of earlier tools, and those that are neither a statistic's nor a metric's.
+constexpr std::array<std::string_view, 8> kOtherComparison{
+    "Norm diff", "MinAbsErr",  "MeanAbsErr", "NormAbsErr", "Five Thousandth Err Ratio", "Requires_grad Consistent",
+    "Result",    "Err_message"};
+
+/// Whether a column says how far two runs are apart.
+bool IsComparison(std::string_view title) {
+  const auto is = [title](std::string_view known) { return known == title; };
+  return std::any_of(kMetrics.begin(), kMetrics.end(), [&](const Metric* metric) { return is(metric->title); }) ||
+         std::any_of(kDiffTitles.begin(), kDiffTitles.end(), is) ||
+         std::any_of(kRelativeTitles.begin(), kRelativeTitles.end(), is) ||
+         std::any_of(kOtherComparison.begin(), kOtherComparison.end(), is);
+}
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
@@ -118,9 +109,6 @@ RecordItems ReadItems(std::string_view node, const NodeRecord& record) {
 }
 
 void AddVerdict(const OpDiff& op, size_t at, CompareMode mode, Fields* out) {
-  static constexpr std::array<std::string_view, kStatCount> kDiffs{"Max diff", "Min diff", "Mean diff", "L2norm diff"};
-  static constexpr std::array<std::string_view, kStatCount> kRelatives{"MaxRelativeErr", "MinRelativeErr",
-                                                                       "MeanRelativeErr", "NormRelativeErr"};
   const DiffRow& row = op.rows[at];
   for (size_t k = 0; mode == CompareMode::kTensor && at < op.tensors.size() && k < kMetricCount; ++k) {
     std::string text;
@@ -133,8 +121,8 @@ void AddVerdict(const OpDiff& op, size_t at, CompareMode mode, Fields* out) {
     out->emplace_back(key, std::move(text));
   };
   if (mode == CompareMode::kStatistics) {
-    for (size_t k = 0; k < kStatCount; ++k) add(kDiffs[k], AppendDiffText, row.diff[k]);
-    for (size_t k = 0; k < kStatCount; ++k) add(kRelatives[k], AppendRelText, row.diff[k]);
+    for (size_t k = 0; k < kStatCount; ++k) add(kDiffTitles[k], AppendDiffText, row.diff[k]);
+    for (size_t k = 0; k < kStatCount; ++k) add(kRelativeTitles[k], AppendRelText, row.diff[k]);
   }
   if (mode == CompareMode::kChecksum) out->emplace_back("Result", VerdictText(row.verdict));
   out->emplace_back("Requires_grad Consistent", row.grad_consistent ? "True" : "False");
@@ -166,9 +154,7 @@ std::optional<CompareMode> MatchingMode(const VisSettings& config) {
 void DropComparison(NodeRecord* record) {
   for (std::vector<ViewRow>* rows : {&record->inputs, &record->outputs}) {
     for (ViewRow& row : *rows) {
-      std::erase_if(row.values, [](const auto& field) {
-        return std::find(kComparison.begin(), kComparison.end(), field.first) != kComparison.end();
-      });
+      std::erase_if(row.values, [](const auto& field) { return IsComparison(field.first); });
     }
   }
 }

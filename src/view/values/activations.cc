@@ -8,12 +8,13 @@
 
 #include "base/text.h"
 #include "json/writer.h"
+#include "tensor/kernels/finfo.h"
 #include "view/values/layer_finder.h"
 
 namespace msprobe::view {
 namespace {
 
-constexpr double kHuge = 65504;    // the largest float16
+constexpr double kHuge = InfoOf(DType::kFloat16).largest;
 constexpr double kLowest = -1e38;  // of float32 and bfloat16, about
 constexpr int kCollection = 9;     // type of a node that only collects others
 constexpr std::array<std::string_view, kActivationKinds> kKindNames{"not_finite", "huge", "dead", "constant", "mask"};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/message.h"
+#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
@@ -12,29 +13,13 @@ namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 20;  // elements
 
-struct FloatKind {
-  int mantissa, least, most;  // bits behind the point; exponents of the least and the largest normal number
-};
-
-/// The nearest number of a type, ties to even; infinite beyond its range.
-double Nearest(double value, const FloatKind& kind) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  int exponent = 0;
-  std::frexp(value, &exponent);
-  const int step = std::max(exponent - 1, kind.least) - kind.mantissa;
-  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -step)), step);
-  const double most = std::ldexp(2 - std::ldexp(1.0, -kind.mantissa), kind.most);
-  return std::fabs(rounded) > most ? std::copysign(INFINITY, value) : rounded;
-}
-
-constexpr FloatKind kHalf{10, -14, 15}, kBFloat{7, -126, 127};
-
 uint16_t BFloatBits(double value) {
-  return static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(Nearest(value, kBFloat))) >> 16);
+  return static_cast<uint16_t>(__builtin_bit_cast(uint32_t, static_cast<float>(NearestOf(DType::kBFloat16, value))) >>
+                               16);
 }
 
 uint16_t HalfBits(double value) {
-  const double rounded = Nearest(value, kHalf);
+  const double rounded = NearestOf(DType::kFloat16, value);
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
   constexpr int kMantissa = 10, kBias = 15, kSpecial = 31;
   const auto of = [&](int exponent, double mantissa) {
@@ -43,7 +28,8 @@ uint16_t HalfBits(double value) {
   if (std::isnan(rounded)) return of(kSpecial, 0.5);
   if (std::isinf(rounded)) return of(kSpecial, 0);
   const double most = std::fabs(rounded);
-  if (most < std::ldexp(1.0, kHalf.least)) return of(0, std::ldexp(most, -kHalf.least));
+  const FInfo& half = InfoOf(DType::kFloat16);
+  if (most < half.smallest_normal()) return of(0, most / half.smallest_normal());
   int exponent = 0;
   const double mantissa = 2 * std::frexp(most, &exponent);
   return of(exponent - 1 + kBias, mantissa - 1);

@@ -7,9 +7,9 @@ import numpy as np
 from mindspore.common.api import _pynative_executor
 
 from ..._capture.free_benchmark import NOISE, Tensors
+from ..._core import dtype_figures
 
 FLOATS = (mindspore.float16, mindspore.bfloat16, mindspore.float32, mindspore.float64)
-_SMALLEST_NORMAL = {"bfloat16": 2.0**-126, "float16": 2.0**-14, "float32": 2.0**-126, "float64": 2.0**-1022}
 _BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 _LAST_BIT_OF_BFLOAT16 = 1 << 16  # where it lies in a float32
 
@@ -73,7 +73,7 @@ class _MindSporeTensors(Tensors):
             return None
         last = _LAST_BIT_OF_BFLOAT16 if tensor.dtype == mindspore.bfloat16 else 1
         bits = array.view(_BITS[array.itemsize]) if array.ndim else array.reshape(1).view(_BITS[array.itemsize])
-        normal = np.abs(array) > _SMALLEST_NORMAL[name_of(tensor.dtype)]
+        normal = np.abs(array) > dtype_figures(name_of(tensor.dtype))[3]
         made = np.where(normal, bits ^ bits.dtype.type(last), bits).view(array.dtype)
         return _tensor(made.reshape(array.shape), tensor)
 

@@ -11,7 +11,6 @@ from ..optimizers import OptimizerView, gradient_of
 from ..values import local_part
 
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-_BITS = {torch.float64: 52, torch.float32: 23, torch.float16: 10, torch.bfloat16: 7}
 
 
 class Scene:
@@ -208,7 +207,7 @@ def norms_of(tensors: list) -> list:
 
 def rounding(dtype: torch.dtype) -> float:
     """Half a unit in the last place, relative."""
-    return 2.0 ** -(_BITS.get(dtype, 23) + 1)
+    return torch.finfo(dtype).eps / 2 if dtype.is_floating_point or dtype.is_complex else 0.0
 
 
 def is_near(
