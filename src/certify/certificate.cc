@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -109,6 +110,13 @@ std::string DifferenceText(const RunDifference& d, const std::string& rank) {
                      d.left, d.right);
 }
 
+/// Checksums of all steps.
+uint64_t ComparedBy(const RankCertificate& rank) {
+  uint64_t out = 0;
+  for (const auto& s : rank.steps) out += s.losses + s.gradients + s.parameters + s.buffers + s.random;
+  return out;
+}
+
 // The value for people beside the one with every bit.
 std::string LossText(const std::string& bits) {
   char* end = nullptr;
@@ -181,17 +189,33 @@ bool Certificate::deterministic() const {
 }
 
 bool Certificate::certified() const {
-  const bool equal = std::none_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.with_capture.has_value(); });
-  const bool any = std::any_of(ranks.begin(), ranks.end(), [](const auto& r) { return !r.steps.empty(); });
-  return any && equal && deterministic();
+  const Conclusion conclusion = Conclude(Judgements());
+  return conclusion.kind == JudgementKind::kBitEqual;
+}
+
+std::vector<Judgement> Certificate::Judgements() const {
+  std::vector<Judgement> out;
+  for (const RankCertificate& rank : ranks) {
+    Judgement& one = out.emplace_back();
+    one.about = Message(rank.rank);
+    one.basis = Msg("each bit of each step");
+    if (rank.between_bare) {
+      one.kind = JudgementKind::kCannotSay;
+      one.evidence.push_back(Msg("two runs without capture differ: {}", DifferenceText(*rank.between_bare, rank.rank)));
+    } else if (rank.with_capture) {
+      one.kind = JudgementKind::kBug;
+      one.evidence.push_back(Msg("the captured run differs: {}", DifferenceText(*rank.with_capture, rank.rank)));
+    } else if (ComparedBy(rank) > 0) {
+      one.kind = JudgementKind::kBitEqual;
+    }
+  }
+  return out;
 }
 
 Message Certificate::Verdict() const {
   if (certified()) {
     uint64_t compared = 0;
-    for (const RankCertificate& rank : ranks) {
-      for (const auto& s : rank.steps) compared += s.losses + s.gradients + s.parameters + s.buffers + s.random;
-    }
+    for (const RankCertificate& rank : ranks) compared += ComparedBy(rank);
     return Msg("certified: {} checksums of {} steps and {} processes are equal with and without capture", compared,
                ranks.front().steps.size(), ranks.size());
   }
@@ -208,6 +232,10 @@ Message Certificate::Verdict() const {
       return Msg("not certified: the captured run differs (without and with capture {})",
                  DifferenceText(*rank.with_capture, rank.rank));
     }
+  }
+  for (const RankCertificate& rank : ranks) {
+    if (!rank.steps.empty() && ComparedBy(rank) == 0)
+      return Msg("not certified: nothing of {} could be compared", rank.rank);
   }
   return Msg("not certified: the script ran no step");
 }
@@ -226,6 +254,7 @@ std::string Certificate::Json(const std::vector<std::pair<std::string, uint32_t>
   json.Member("python", python);
   json.Member("torch", torch);
   json.Member("devices", devices);
+  WriteConclusion(Conclude(Judgements()), &json);
   json.ArrayMember("ranks", ranks, [&](const RankCertificate& rank) { json.Raw(RankJson(rank)); });
   json.ObjectMember("files", [&] {
     for (const auto& [path, crc] : files) json.Member(path, fmt::format("{:08x}", crc));

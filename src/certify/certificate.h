@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "base/status.h"
 #include "json/value.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -50,6 +51,7 @@ struct Certificate {
   bool certified() const;
   /// One sentence.
   Message Verdict() const;
+  std::vector<Judgement> Judgements() const;
   /// `files`: path below the dump and CRC-32 of what is certified.
   std::string Json(const std::vector<std::pair<std::string, uint32_t>>& files) const;
   std::string Markdown() const;

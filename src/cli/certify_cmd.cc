@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "certify/certificate.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "cli/resume_runs.h"
@@ -123,7 +124,8 @@ Status Certify(AttachRequest request, const std::string& out, const CommandConte
     if (certificate.certified()) PrintForPeople(Msg("{}\n", certificate.Verdict()));
     PrintForPeople(Message(JoinPath(out, "certificate.md") + "\n"));
   }
-  return certificate.certified() ? OkStatus() : Status(Code::kFindings, certificate.Verdict());
+  return StatusOf(Conclude(certificate.Judgements()), context.fail_on, {FailOn::kCannotSay, false},
+                  certificate.Verdict());
 }
 
 }  // namespace
@@ -150,6 +152,7 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
                    "directory for certificate.md and certificate.json, and for the dump unless one is configured")
       ->required();
   command->add_flag("--json", context->json, "print the certificate as JSON");
+  AddFailOn(command, context);
   CLI::Option* twice = command->add_flag(
       "--twice", args->twice, "run twice with capture instead and name the first op that does not repeat itself");
   CLI::Option* resumes = command->add_flag("--resume", args->resumes,

@@ -12,8 +12,10 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 #include "weights/convert/convert.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
@@ -94,6 +96,40 @@ struct CkptResult {
   }
 };
 
+JudgementKind KindOf(WeightVerdict v) {
+  switch (v) {
+    case WeightVerdict::kBitEqual: return JudgementKind::kBitEqual;
+    case WeightVerdict::kEqual:
+    case WeightVerdict::kRounded:
+    case WeightVerdict::kRoundOff: return JudgementKind::kRoundOff;
+    case WeightVerdict::kDiffers:
+    case WeightVerdict::kShape: return JudgementKind::kSuspicious;
+    case WeightVerdict::kNotNumbers: return JudgementKind::kBug;
+  }
+  return JudgementKind::kCannotSay;
+}
+
+std::vector<Judgement> JudgementsOf(const CkptResult& r) {
+  std::vector<Judgement> out;
+  const auto add = [&](JudgementKind kind, const std::string& about, Message evidence) {
+    Judgement& one = out.emplace_back();
+    one.kind = kind;
+    one.about = Message(OneLine(about));
+    one.evidence.push_back(std::move(evidence));
+    one.basis = Msg("what rounding to its type explains");
+  };
+  for (size_t i = 0; i < r.diffs.size(); ++i) {
+    add(KindOf(r.diffs[i].verdict), r.map.pairs[i].a.label(), KnownText(WeightVerdictText(r.diffs[i].verdict)));
+    if (r.diffs[i].allowed > 0) out.back().figure = r.diffs[i].error / r.diffs[i].allowed;
+  }
+  for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
+    for (const WeightTensor& t : *only) add(JudgementKind::kSuspicious, t.label(), Msg("only in {}", side));
+  }
+  for (const std::string& name : r.copies)
+    add(JudgementKind::kSuspicious, name, Msg("its copies on other ranks differ"));
+  return out;
+}
+
 std::string ResultJson(const CkptResult& r) {
   std::string out;
   JsonWriter json(&out, kJsonIndented);
@@ -115,6 +151,7 @@ std::string ResultJson(const CkptResult& r) {
   json.BeginArray();
   for (size_t i = 0; i < r.diffs.size(); ++i) WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], &json);
   json.EndArray();
+  WriteConclusion(Conclude(JudgementsOf(r)), &json);
   json.EndObject();
   return out + "\n";
 }
@@ -193,7 +230,7 @@ Status WriteText(const std::string& path, const std::string& text) {
   return file.Commit();
 }
 
-Status RunCkptCompare(const CkptArgs& args, bool as_json) {
+Status RunCkptCompare(const CkptArgs& args, const CommandContext& context) {
   CkptResult r;
   MSP_ASSIGN_OR_RETURN(r.a, OpenCheckpoint(args.a));
   MSP_ASSIGN_OR_RETURN(r.b, OpenCheckpoint(args.b));
@@ -213,11 +250,11 @@ Status RunCkptCompare(const CkptArgs& args, bool as_json) {
   }
   if (!args.map_out.empty()) MSP_RETURN_IF_ERROR(WriteText(args.map_out, MapText(r.map)));
   if (!args.output.empty()) MSP_RETURN_IF_ERROR(WriteText(args.output, ResultJson(r)));
-  as_json ? PrintJson(ResultJson(r)) : PrintForPeople(ResultText(r, args.all));
+  context.json ? PrintJson(ResultJson(r)) : PrintForPeople(ResultText(r, args.all));
   const size_t one_sided = r.map.only_a.size() + r.map.only_b.size();
-  if (r.different() == 0 && one_sided == 0 && r.copies.empty()) return OkStatus();
-  return {Code::kFindings, Msg("{} weights differ, {} are on one side only, {} copies differ", r.different(), one_sided,
-                               r.copies.size())};
+  return StatusOf(
+      Conclude(JudgementsOf(r)), context.fail_on, {FailOn::kSuspicious, true},
+      Msg("{} weights differ, {} are on one side only, {} copies differ", r.different(), one_sided, r.copies.size()));
 }
 
 Status RunCkptShow(const CkptArgs& args, bool as_json) {
@@ -344,10 +381,11 @@ void RegisterCkpt(CLI::App& app, CommandContext* context) {
   compare->add_option("--map-out", args->map_out, "write the pairs as such a file, to edit");
   compare->add_flag("--optimizer", args->optimizer, "compare the states of the optimizers instead of the weights");
   compare->add_flag("--all", args->all, "list equal weights as well");
+  AddFailOn(compare, context);
   compare->add_flag("--json", context->json, "print the result as one JSON object");
   compare->footer(
       "Exit code: 0 no weight differs, 1 some do or are on one side only, 2 wrong options, 3 not readable.");
-  compare->callback([args, context] { context->status = RunCkptCompare(*args, context->json); });
+  compare->callback([args, context] { context->status = RunCkptCompare(*args, *context); });
 }
 
 }  // namespace msprobe

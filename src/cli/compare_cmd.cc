@@ -13,8 +13,10 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "compare/values/thresholds.h"
+#include "diagnose/story/story_judgement.h"
 #include "import/kernel_dump.h"
 #include "jobs/atb_compare.h"
 #include "jobs/kernel_compare.h"
@@ -276,7 +278,10 @@ Status Run(CompareArguments args, const CommandContext& context, const CLI::App&
     for (const Message& warning : pair.warnings) PrintWarning(warning);
   }
   context.json ? PrintJson(SummaryJson(report) + "\n") : PrintForPeople(SummaryText(report));
-  if (report.failures.empty()) return report.story.whole() ? OkStatus() : NotWhole();
+  if (report.failures.empty()) {
+    MSP_RETURN_IF_ERROR(StatusOf(Conclude(JudgementsOf(report.story, LanguageFor(context))), context.fail_on, {}));
+    return report.story.whole() ? OkStatus() : NotWhole();
+  }
   const auto& [label, status] = report.failures.front();
   return {status.code(), Msg("{} of {} pairs could not be compared, the first is {}: {}", report.failures.size(),
                              report.failures.size() + report.pairs.size(), label, status.text())};
@@ -344,6 +349,7 @@ void AddOutputs(CLI::App* command, CompareArguments* args, CommandContext* conte
   command->add_flag("--diff_analyze", request.diff_analyze,
                     "-da: ops as JSON instead of a table, and the first that differ by mindstudio-probe's thresholds");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
+  AddFailOn(command, context);
   command->add_flag("--plan", args->plan, "print which files and ops would be compared, as JSON, and stop");
   command->add_flag("--structure", request.structure,
                     "compare models instead of values: calls that only one run has, or that moved or were renamed "

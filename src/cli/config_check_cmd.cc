@@ -9,6 +9,7 @@
 #include "base/language.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "jobs/ckpt_similarity.h"
 #include "jobs/configuration/config_pack.h"
@@ -126,21 +127,23 @@ Status PrintRlReport(const StatusOr<RlReport>& report, bool as_json) {
   return OkStatus();
 }
 
-Status RunRules(const ConfigCheckArguments& given, bool as_json) {
+Status RunRules(const ConfigCheckArguments& given, const CommandContext& context) {
+  const bool as_json = context.json;
   const Language language = as_json ? Language::kEnglish : LocaleLanguage();
   MSP_ASSIGN_OR_RETURN(const ChecklistReport report,
                        RunChecklistOfFiles(given.target, given.golden, given.output, language));
   PrintConfigWarnings(report.warnings);
   as_json ? PrintJson(ChecklistJson(report)) : PrintForPeople(ChecklistText(report, language));
-  const size_t failed = report.Count(CheckVerdict::kFail);
-  if (failed == 0) return OkStatus();
-  return {Code::kFindings, Msg("{} rules of the checklist fail: set what they name, then compare again", failed)};
+  return StatusOf(
+      Conclude(JudgementsOf(report, language)), context.fail_on, {FailOn::kBug, false},
+      Msg("{} rules of the checklist fail: set what they name, then compare again", report.Count(CheckVerdict::kFail)));
 }
 
-Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, bool as_json, bool older) {
+Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, const CommandContext& context) {
+  const bool as_json = context.json, older = !context.framework.empty();
   const auto or_default = [&](const char* name) { return given.output.empty() ? std::string(name) : given.output; };
   if (command.count("--dump") > 0) return RunDump(given, as_json);
-  if (!given.target.empty()) return RunRules(given, as_json);
+  if (!given.target.empty()) return RunRules(given, context);
   if (!given.golden.empty())
     return UsageError(Msg("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'"));
   if (!given.compare.empty()) return RunCompare(given, as_json, older);
@@ -199,9 +202,8 @@ void RegisterConfigCheck(CLI::App& app, CommandContext* context) {
                       "zip file of -d, else directory of the results (default: config_check_pack.zip, "
                       "config_check_result, ... in the current directory)");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
-  command->callback([given, command, context] {
-    context->status = RunConfigCheck(*command, *given, context->json, !context->framework.empty());
-  });
+  AddFailOn(command, context);
+  command->callback([given, command, context] { context->status = RunConfigCheck(*command, *given, *context); });
 }
 
 }  // namespace msprobe

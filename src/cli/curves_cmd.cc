@@ -5,22 +5,24 @@
 #include <memory>
 
 #include "base/message.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "jobs/curves.h"
 
 namespace msprobe {
 namespace {
 
-Status RunCurvesCommand(const CurvesRequest& request, bool as_json, bool plots) {
+Status RunCurvesCommand(const CurvesRequest& request, const CommandContext& context, bool plots) {
   MSP_ASSIGN_OR_RETURN(const CurvesResult result, CompareCurveFiles(request));
-  as_json ? PrintJson(CurvesJson(result)) : PrintForPeople(CurvesText(result, plots));
-  if (result.fine()) return OkStatus();
+  context.json ? PrintJson(CurvesJson(result)) : PrintForPeople(CurvesText(result, plots));
   const CurveJudgement& judgement = result.judgement;
+  Message finding = judgement.step ? Msg("B parts from A at step {}", *judgement.step) : Msg("B parts from A");
   if (judgement.verdict == CurveVerdict::kNoBand) {
-    return {Code::kFindings,
-            Msg("B differs from A, and there is no golden band to judge it by: give further runs of A")};
+    finding = Msg("B differs from A, and there is no golden band to judge it by: give further runs of A");
+  } else if (judgement.verdict == CurveVerdict::kNotFinite) {
+    finding = Msg("both runs are NaN or infinite from step {} on", judgement.step.value_or(0));
   }
-  return {Code::kFindings, judgement.step ? Msg("B parts from A at step {}", *judgement.step) : Msg("B parts from A")};
+  return StatusOf(Conclude(JudgementsOf(judgement)), context.fail_on, {FailOn::kCannotSay, false}, std::move(finding));
 }
 
 }  // namespace
@@ -46,10 +48,11 @@ void RegisterCurves(CLI::App& app, CommandContext* context) {
   command->add_option("--shift", request->shift, "add N to the steps of B");
   command->add_flag("--no-plots", *no_plots, "print no plots");
   command->add_flag("--json", context->json, "print the result as one JSON object");
+  AddFailOn(command, context);
   command->footer(
       "Exit code: 0 equal, reasonable or within the band, 1 not, or not known, 2 wrong options, 3 not readable.");
   command->callback(
-      [request, no_plots, context] { context->status = RunCurvesCommand(*request, context->json, !*no_plots); });
+      [request, no_plots, context] { context->status = RunCurvesCommand(*request, *context, !*no_plots); });
 }
 
 }  // namespace msprobe

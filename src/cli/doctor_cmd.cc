@@ -4,6 +4,7 @@
 
 #include "base/language.h"
 #include "base/message.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "doctor/doctor.h"
 #include "doctor/preflight.h"
@@ -22,16 +23,13 @@ std::vector<std::string> PathsOf(const std::string& first, const std::vector<std
   return out;
 }
 
-Status RunDoctorCommand(const DoctorArguments& args, bool as_json) {
+Status RunDoctorCommand(const DoctorArguments& args, const CommandContext& context) {
   DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output, args.graft};
   for (const std::string& path : args.again) request.again.push_back({path});
   MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request, LocaleLanguage()));
-  as_json ? PrintJson(DoctorJson(report)) : PrintForPeople(Message(DoctorText(report, LocaleLanguage())));
-  switch (report.diagnosis.outcome) {
-    case Diagnosis::Outcome::kParted: return {Code::kFindings, Msg("the runs part")};
-    case Diagnosis::Outcome::kUndecided: return {Code::kUndecided, Msg("not decided")};
-    default: return OkStatus();
-  }
+  context.json ? PrintJson(DoctorJson(report)) : PrintForPeople(Message(DoctorText(report, LocaleLanguage())));
+  const Conclusion conclusion = Conclude(JudgementsOf(report.diagnosis, LanguageFor(context)));
+  return StatusOf(conclusion, context.fail_on, {FailOn::kSuspicious, true}, Msg("the runs part"));
 }
 
 Status RunPreflightCommand(const DoctorArguments& args, bool as_json) {
@@ -59,9 +57,10 @@ void RegisterDoctor(CLI::App& app, CommandContext* context) {
       "or only what it gets?");
   doctor->add_option("-o,--output", args->output, "directory of the result")->default_val("./msprobe_doctor");
   doctor->add_flag("--json", context->json, "print the report as one JSON object");
+  AddFailOn(doctor, context);
   doctor->footer(
       "Exit code: 0 they agree or differ by rounding, 1 they part, 2 wrong options, 3 not readable, 5 not decided.");
-  doctor->callback([args, context] { context->status = RunDoctorCommand(*args, context->json); });
+  doctor->callback([args, context] { context->status = RunDoctorCommand(*args, *context); });
 }
 
 void RegisterPreflight(CLI::App& app, CommandContext* context) {

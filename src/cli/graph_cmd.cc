@@ -11,10 +11,12 @@
 #include "base/message.h"
 #include "base/temp_directory.h"
 #include "cli/commands.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/graph_structure.h"
 #include "cli/older_graph.h"
 #include "cli/ray_engine.h"
+#include "diagnose/story/story_judgement.h"
 #include "dump/reader.h"
 #include "graph/build/visualize.h"
 #include "graph/node/field_text.h"
@@ -209,7 +211,8 @@ StatusOr<std::optional<TempDirectory>> TakeKernels(GraphSettings* options) {
   return std::optional<TempDirectory>(std::move(temp));
 }
 
-Status RunGraph(GraphArguments* args, bool json) {
+Status RunGraph(GraphArguments* args, const CommandContext& context) {
+  const bool json = context.json;
   if (const auto& name = args->options.layer_template; name == "list" || !args->print_template.empty()) {
     return PrintLayerTemplates(args->print_template, json);
   }
@@ -255,7 +258,11 @@ Status RunGraph(GraphArguments* args, bool json) {
       PrintForPeople(structures.text);
     }
     written = summary.damaged.empty();
-    return GraphSummaryStatus(summary);
+    MSP_RETURN_IF_ERROR(GraphSummaryStatus(summary));
+    if (!context.fail_on) return OkStatus();
+    std::vector<Judgement> judgements;
+    if (summary.story) judgements = JudgementsOf(*summary.story, LanguageFor(context));
+    return StatusOf(Conclude(std::move(judgements)), context.fail_on, {});
   };
   Status status = run();
   if (!status.ok() && !written && args->progress_log) PrintProgressLine(printer.shown(), false, status.message());
@@ -301,6 +308,7 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
   cmd->add_flag("--plain", options.plain, "write the tables of mindstudio-probe and nothing else; files are larger")
       ->envname("MSPROBE_PLAIN");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
+  AddFailOn(cmd, context);
   cmd->add_option("--rank_size", args->rank_size, "merge the ranks: number of ranks (target, golden)")->expected(1, 2);
   cmd->add_option("--tp", args->tp, "when merging: tensor parallel size")->expected(1, 2);
   cmd->add_option("--pp", args->pp, "when merging: pipeline parallel size")->expected(1, 2);
@@ -319,7 +327,7 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
       ->capture_default_str();
   cmd->add_option("--part", args->part, "build one graph, for another process to put together")->group("");
   cmd->callback([args, context, input] {
-    context->status = input->empty() ? RunGraph(args.get(), context->json) : RunOlderGraph(args->options, *input);
+    context->status = input->empty() ? RunGraph(args.get(), *context) : RunOlderGraph(args->options, *input);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/message.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "cli/monitor/show_run.h"
@@ -32,7 +33,7 @@ struct JudgeArguments {
   JudgeRequest request;
 };
 
-Status ShowJudgement(const JudgeArguments& arguments, bool as_json) {
+Status ShowJudgement(const JudgeArguments& arguments, const CommandContext& context) {
   JudgeRequest request = arguments.request;
   if (!arguments.loss.empty()) {
     MSP_ASSIGN_OR_RETURN(const RunCurves curves, ReadCurves(arguments.loss, {}));
@@ -41,11 +42,11 @@ Status ShowJudgement(const JudgeArguments& arguments, bool as_json) {
       return BadInput(Msg("{} has no loss: give a log or a csv file with a column loss", arguments.loss));
     for (size_t i = 0; i < loss.size(); ++i) request.loss.emplace_back(loss.steps[i], loss.values[i]);
   }
-  MSP_ASSIGN_OR_RETURN(const Judgement judgement, JudgeDirectory(request));
-  as_json ? PrintJson(JudgementJson(judgement)) : PrintForPeople(JudgementText(judgement));
+  MSP_ASSIGN_OR_RETURN(const JudgedDirectory judgement, JudgeDirectory(request));
+  context.json ? PrintJson(JudgementJson(judgement)) : PrintForPeople(JudgementText(judgement));
   const size_t count = judgement.events.size();
-  if (count == 0) return OkStatus();
-  return {Code::kFindings, count == 1 ? Msg("{} finding", count) : Msg("{} findings", count)};
+  return StatusOf(Conclude(JudgementsOf(judgement)), context.fail_on, {FailOn::kSuspicious, judgement.too_early()},
+                  count == 1 ? Msg("{} finding", count) : Msg("{} findings", count));
 }
 
 void RegisterJudge(CLI::App* command, CommandContext* context) {
@@ -60,8 +61,9 @@ void RegisterJudge(CLI::App* command, CommandContext* context) {
       ->capture_default_str();
   judge->add_option("--from-step", arguments->request.options.from_step, "report only changes from this step on");
   judge->add_flag("--json", context->json, "print the result as one JSON object");
-  judge->footer("Exit code: 0 no change, 1 findings, 2 wrong options, 3 not readable.");
-  judge->callback([arguments, context] { context->status = ShowJudgement(*arguments, context->json); });
+  AddFailOn(judge, context);
+  judge->footer("Exit code: 0 no change, 1 findings, 2 wrong options, 3 not readable, 5 too early to judge.");
+  judge->callback([arguments, context] { context->status = ShowJudgement(*arguments, *context); });
 }
 
 Status Show(const ShowRunRequest& request, bool as_json) {

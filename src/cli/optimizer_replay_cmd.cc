@@ -4,18 +4,18 @@
 #include <optional>
 
 #include "base/message.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "jobs/optimizer_replay.h"
 
 namespace msprobe {
 namespace {
 
-Status RunOptimizerReplay(const OptimizerReplayRequest& request, bool as_json) {
+Status RunOptimizerReplay(const OptimizerReplayRequest& request, const CommandContext& context) {
   MSP_ASSIGN_OR_RETURN(const OptimizerReplayReport report, ReplayOptimizerRecords(request));
-  as_json ? PrintJson(OptimizerReplayJson(report)) : PrintForPeople(OptimizerReplayText(report));
-  if (report.clean()) return OkStatus();
-  return {Code::kFindings,
-          Msg("an optimizer does not do what its hyperparameters say, or the two sides say different things")};
+  context.json ? PrintJson(OptimizerReplayJson(report)) : PrintForPeople(OptimizerReplayText(report));
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {FailOn::kSuspicious, false},
+                  Msg("an optimizer does not do what its hyperparameters say, or the two sides say different things"));
 }
 
 }  // namespace
@@ -38,12 +38,13 @@ void RegisterOptimizerReplay(CLI::App& app, CommandContext* context) {
   CLI::Option* clips = command->add_option("--clip-grad", *clip, "the norm to which gradients should be clipped");
   command->add_option("-o,--output", request->output, "file for the whole result as JSON");
   command->add_flag("--json", context->json, "print the result as one JSON object");
+  AddFailOn(command, context);
   command->footer(
       "Exit code: 0 as the hyperparameters say, 1 not, or the two sides differ in them, 2 wrong options, 3 not "
       "readable.");
   command->callback([request, clip, clips, context] {
     if (clips->count() > 0) request->overrides.clip_grad = *clip;
-    context->status = RunOptimizerReplay(*request, context->json);
+    context->status = RunOptimizerReplay(*request, *context);
   });
 }
 

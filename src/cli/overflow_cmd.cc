@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "base/message.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "diagnose/overflow/overflow.h"
 #include "diagnose/story/story.h"
+#include "diagnose/story/story_judgement.h"
 
 namespace msprobe {
 namespace {
@@ -22,11 +24,17 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   if (!report.nodes.empty()) MSP_RETURN_IF_ERROR(WriteOverflowNodes(args.output, report.nodes, &file));
   for (const Message& warning : report.warnings) PrintWarning(warning);
   const Story story = StoryOf(report);
-  context.json ? PrintJson(OverflowJson(report, StoryJson(story), file))
+  const Conclusion conclusion = Conclude(JudgementsOf(story, LanguageFor(context)));
+  context.json ? PrintJson(OverflowJson(report, StoryJson(story), conclusion, file))
                : PrintForPeople(OverflowText(report, StoryText(story, LocaleLanguage()), file));
-  if (!args.exit_code || report.first.empty()) return story.whole() ? OkStatus() : NotWhole();
-  const OverflowOp& op = report.first[0].ops[0];
-  return {Code::kFindings, Msg("NaN or infinities begin at {} on rank {}", op.name, op.rank)};
+  Message finding;
+  if (!report.first.empty()) {
+    const OverflowOp& op = report.first[0].ops[0];
+    finding = Msg("NaN or infinities begin at {} on rank {}", op.name, op.rank);
+  }
+  const ExitRule usual{args.exit_code ? FailOn::kBug : FailOn::kNever, false};
+  MSP_RETURN_IF_ERROR(StatusOf(conclusion, context.fail_on, usual, std::move(finding)));
+  return story.whole() ? OkStatus() : NotWhole();
 }
 
 }  // namespace
@@ -39,6 +47,7 @@ void RegisterOverflowCheck(CLI::App& app, CommandContext* context) {
   command->add_option("-o,--output_path", args->output, "directory of the result")->capture_default_str();
   command->add_flag("--json", context->json, "print the report as one JSON object");
   command->add_flag("--exit_code", args->exit_code, "exit with code 1 if something is found");
+  AddFailOn(command, context);
   command->callback([args, context] { context->status = Run(*args, *context); });
 }
 

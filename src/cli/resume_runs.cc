@@ -220,6 +220,14 @@ Status Finish(const std::string& out, const CommandContext& context, const std::
   return OkStatus();
 }
 
+/// A training either is as it was or it is not.
+Status EndOf(bool fine, const CommandContext& context, const Message& verdict) {
+  Judgement one;
+  one.kind = fine ? JudgementKind::kBitEqual : JudgementKind::kBug;
+  one.evidence.push_back(verdict);
+  return StatusOf(Conclude({one}), context.fail_on, {FailOn::kBug, false}, verdict);
+}
+
 }  // namespace
 
 Status CertifyResume(AttachRequest request, const ResumeArgs& args, const CommandContext& context) {
@@ -255,7 +263,7 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
     shown += Msg("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
   }
   MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(), shown));
-  return fine ? OkStatus() : Status(Code::kFindings, report.Verdict());
+  return EndOf(fine, context, report.Verdict());
 }
 
 Status CertifyTwice(AttachRequest request, const std::string& given, const CommandContext& context) {
@@ -290,7 +298,7 @@ Status CertifyTwice(AttachRequest request, const std::string& given, const Comma
   const bool same = report.Repeats();
   MSP_RETURN_IF_ERROR(
       Finish(given, context, report.Json(), report.Markdown(), same ? Msg("{}\n", report.Verdict()) : Message()));
-  return same ? OkStatus() : Status(Code::kFindings, report.Verdict());
+  return EndOf(same, context, report.Verdict());
 }
 
 }  // namespace msprobe

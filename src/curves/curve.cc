@@ -27,6 +27,12 @@ Status CurveCollector::Add(CurveKind kind, int64_t step, double value, double un
   return OkStatus();
 }
 
+void CurveCollector::Shift(int64_t steps) {
+  for (std::vector<Point>& points : points_) {
+    for (Point& point : points) point.step += steps;
+  }
+}
+
 void CurveCollector::Finish(RunCurves* out) {
   for (const CurveKind kind : kCurveKinds) {
     std::vector<Point>& points = points_[static_cast<size_t>(kind)];

@@ -50,6 +50,8 @@ class CurveCollector {
   /// kBadInput when there are more than any training logs.
   Status Add(CurveKind kind, int64_t step, double value, double unit);
   size_t count(CurveKind kind) const { return points_[static_cast<size_t>(kind)].size(); }
+  /// Adds to the steps of all points.
+  void Shift(int64_t steps);
   /// By step; of points of one step the last counts, which is noted.
   void Finish(RunCurves* out);
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -242,6 +243,75 @@ TEST(PlotTest, DrawsWhatIsFinite) {
   const std::string plot = DrawPlot({{{0, 1, 2}, {0, NAN, 10}, '*'}}, 10, 5);
   EXPECT_EQ(std::count(plot.begin(), plot.end(), '*'), 2);
   EXPECT_EQ(DrawPlot({{{0}, {NAN}, '*'}}, 10, 5), "");
+}
+
+/// Equal losses beside another quantity of both.
+CurveJudgement BesideEqualLosses(CurveKind kind, const std::vector<double>& a, const std::vector<double>& b) {
+  ComparedCurve loss, other;
+  loss.pair = PairCurves(CurveOf(Noise(1, a.size(), 0)), CurveOf(Noise(1, a.size(), 0)));
+  loss.difference = CompareCurves(loss.pair);
+  other.kind = kind;
+  other.pair = PairCurves(CurveOf(a), CurveOf(b));
+  other.difference = CompareCurves(other.pair);
+  return JudgeCurves({loss, other});
+}
+
+TEST(JudgeTest, EqualLossesDoNotHideWhatDiffersBesideThem) {
+  const std::vector<double> norms(20, 1.5), doubled(20, 3.0), near(20, 1.51), nan(20, NAN);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kGradNorm, norms, norms).verdict, CurveVerdict::kEqual);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kGradNorm, norms, doubled).verdict, CurveVerdict::kNormDiffers);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kGradNorm, norms, nan).verdict, CurveVerdict::kNormDiffers);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kGradNorm, nan, nan).verdict, CurveVerdict::kNotFinite);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kGradNorm, norms, near).verdict, CurveVerdict::kNoBand);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kLearningRate, norms, doubled).verdict, CurveVerdict::kRateDiffers);
+}
+
+TEST(JudgeTest, WhatFailsARuleIsNoGoodJudgement) {
+  for (const auto& b : {std::vector<double>(20, 3.0), std::vector<double>(20, NAN)}) {
+    const CurveJudgement judged = BesideEqualLosses(CurveKind::kGradNorm, std::vector<double>(20, 1.5), b);
+    EXPECT_FALSE(IsFine(judged.verdict));
+    EXPECT_GE(WeightOf(Conclude(JudgementsOf(judged)).kind), JudgementWeight::kSuspect);
+  }
+}
+
+TEST(JudgeTest, AJumpAfterEqualStepsNeedsNoBand) {
+  std::vector<double> jump = Noise(100, 200, 0);
+  for (size_t i = 150; i < 200; ++i) jump[i] += 5;
+  EXPECT_EQ(VerdictOf(jump, 1), CurveVerdict::kDiverges);
+}
+
+TEST(TableCurvesTest, ASummaryOfTheRunIsNoStep) {
+  const auto run = ReadTrainerState(
+      R"({"log_history": [{"step": 10, "loss": 2.5}, {"step": 20, "loss": 0.4},
+          {"step": 20, "train_loss": 2.38, "train_runtime": 9.1, "total_flos": 5}]})",
+      "trainer_state.json", {});
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(run->of(CurveKind::kLoss).values, (std::vector<double>{2.5, 0.4}));
+  EXPECT_TRUE(run->notes.empty());
+  const RunCurves log = ReadLog(
+      "{'loss': 2.5, 'learning_rate': 1e-4, 'epoch': 0.5}\n{'loss': 0.4, 'learning_rate': 1e-4, 'epoch': 1.0}\n"
+      "{'train_runtime': 9.1, 'train_loss': 2.38, 'epoch': 1.0}\n");
+  EXPECT_EQ(log.of(CurveKind::kLoss).values, (std::vector<double>{2.5, 0.4}));
+}
+
+TEST(LogCurvesTest, AFormatLosesNothingThatTheGeneralReaderReads) {
+  const RunCurves run = ReadLog("iteration 1 loss 3.5 lr 1e-4 gnorm 2.0\niteration 2 loss 3.25 lr 2e-4 gnorm 1.0\n");
+  EXPECT_EQ(run.of(CurveKind::kLearningRate).values, (std::vector<double>{1e-4, 2e-4}));
+  EXPECT_EQ(run.of(CurveKind::kGradNorm).values, (std::vector<double>{2, 1}));
+  const RunCurves megatron = ReadLog(" iteration        5/     100 | lm_loss: 7.1 | learning rate: 1e-4 |\n");
+  EXPECT_EQ(megatron.of(CurveKind::kLoss).values, (std::vector<double>{7.1}));
+}
+
+TEST(LogCurvesTest, LinesOfAResumedRunAreCountedByTheirEpochs) {
+  std::string whole, resumed;
+  for (int line = 1; line <= 18; ++line) {
+    const std::string text = fmt::format("{{'loss': {}.5, 'epoch': {:.2f}}}\n", line, 0.11 * line);
+    whole += text;
+    if (line >= 9) resumed += text;
+  }
+  EXPECT_EQ(ReadLog(whole).of(CurveKind::kLoss).steps.front(), 1);
+  EXPECT_EQ(ReadLog(resumed).of(CurveKind::kLoss).steps.front(), 9);
+  EXPECT_EQ(ReadLog(resumed).of(CurveKind::kLoss).steps.back(), 18);
 }
 
 }  // namespace

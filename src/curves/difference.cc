@@ -140,6 +140,9 @@ CurveDifference CompareCurves(const CurvePair& pair) {
   for (size_t i = 0; i < pair.size(); ++i) {
     const double d = differences[i] = pair.difference(i);
     if (!out.first_apart && std::fabs(d) > pair.units[i]) out.first_apart = pair.steps[i];
+    out.bad_a += !std::isfinite(pair.a[i]);
+    out.bad_b += !std::isfinite(pair.b[i]);
+    if (!out.first_bad && out.bad_a + out.bad_b > 0) out.first_bad = pair.steps[i];
     if (!std::isfinite(d)) {
       if (!out.first_not_finite) out.first_not_finite = pair.steps[i];
       continue;

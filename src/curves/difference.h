@@ -52,6 +52,8 @@ struct CurveDifference {
   double drift = 0;                         // mean of the last quarter minus that of the first
   std::optional<int64_t> first_apart;       // first step at which more than the last printed digit differs
   std::optional<int64_t> first_not_finite;  // first step at which one side alone is NaN or infinite
+  std::optional<int64_t> first_bad;         // first step at which either side is
+  size_t bad_a = 0, bad_b = 0;              // steps with NaN or infinity
   ZeroTest zero;
 };
 

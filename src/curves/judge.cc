@@ -11,9 +11,10 @@
 namespace msprobe {
 namespace {
 
-constexpr double kJump = 5;         // half-widths of the band that a jump exceeds
-constexpr size_t kJumpPoints = 10;  // within so many points
-constexpr double kSmall = 0.01;     // "less than 1 %" of the guide
+constexpr double kJump = 5;          // half-widths of the band that a jump exceeds
+constexpr size_t kJumpPoints = 10;   // within so many points
+constexpr double kSmall = 0.01;      // "less than 1 %" of the guide
+constexpr double kJumpShare = 0.05;  // of the value: what no rounding of equal trainings does within kJumpPoints steps
 
 struct RuleText {
   std::string_view id, rule;
@@ -25,6 +26,7 @@ constexpr RuleText kBenchmark{"benchmark_error", "the error must be within that 
 constexpr RuleText kZero{"zero_axis", "the error must fluctuate up and down along the zero axis"};
 constexpr RuleText kDiffusion{"loss_diffusion", "a sudden growth begins with the data or an overflow at that step"};
 constexpr RuleText kLate{"late_difference", "a late difference comes from the optimizer or from mixed precision"};
+constexpr RuleText kFinite{"finite", "losses and norms of gradients must be finite"};
 constexpr RuleText kNorm{"global_norm", "the norm of the gradient is the backward pass: it must agree"};
 
 CurveRule Make(const RuleText& rule, RuleVerdict verdict, Message text) {
@@ -82,12 +84,24 @@ void JudgeRate(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
   const ComparedCurve* rate = FindCurve(curves, CurveKind::kLearningRate);
   if (!rate) return;
   bool fixed = true;
+  size_t apart = 0;
+  std::optional<size_t> first, beyond;
   for (size_t i = 0; i < rate->pair.size(); ++i) {
     fixed = fixed && rate->pair.a[i] == 0 && rate->pair.b[i] == 0;
     const double a = rate->pair.a[i], b = rate->pair.b[i];
-    if (std::fabs(b - a) <= 1.01 * rate->pair.units[i] + 1e-6 * std::fabs(a)) continue;
-    out->rules.push_back(Make(kSameRate, RuleVerdict::kFail,
-                              Msg("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[i], a, b)));
+    if (std::fabs(b - a) <= 1e-6 * std::fabs(a)) continue;
+    ++apart;
+    if (!first) first = i;
+    if (!beyond && std::fabs(b - a) > 1.01 * rate->pair.units[i]) beyond = i;
+  }
+  // Where rates are printed with one digit, a doubled one differs by one unit of it, but at each step; rounding does
+  // not.
+  const bool steady = apart >= 3 && 2 * apart > rate->pair.size();
+  if (beyond || steady) {
+    const size_t at = beyond && !steady ? *beyond : *first;
+    out->rules.push_back(Make(
+        kSameRate, RuleVerdict::kFail,
+        Msg("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[at], rate->pair.a[at], rate->pair.b[at])));
     return;
   }
   out->rules.push_back(Make(kSameRate, RuleVerdict::kPass, Msg("equal at {} steps", rate->pair.size())));
@@ -100,17 +114,25 @@ void JudgeRate(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
 void JudgeNorm(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
   const ComparedCurve* norm = FindCurve(curves, CurveKind::kGradNorm);
   if (!norm) return;
-  const Message relative = Msg("mean relative difference {:.3g}", norm->difference.mean_relative);
+  const CurveDifference& d = norm->difference;
+  const Message relative = Msg("mean relative difference {:.3g}", d.mean_relative);
+  if (d.first_not_finite) {
+    out->rules.push_back(
+        Make(kNorm, RuleVerdict::kFail, Msg("one side is not finite from step {} on", *d.first_not_finite)));
+    return;
+  }
   if (!HasBand(*norm)) {
-    const bool equal = !norm->difference.first_apart;
-    out->rules.push_back(Make(kNorm, equal ? RuleVerdict::kPass : RuleVerdict::kUnknown, relative));
+    const RuleVerdict verdict = !d.first_apart                 ? RuleVerdict::kPass
+                                : d.mean_relative > kJumpShare ? RuleVerdict::kFail
+                                                               : RuleVerdict::kUnknown;
+    out->rules.push_back(Make(kNorm, verdict, relative));
     return;
   }
   if (!norm->check.first_outside) {
     out->rules.push_back(Make(kNorm, RuleVerdict::kPass, Msg("within its golden band, {}", relative)));
     return;
   }
-  out->rules.push_back(Make(kNorm, RuleVerdict::kWarn,
+  out->rules.push_back(Make(kNorm, RuleVerdict::kFail,
                             Msg("leaves its golden band at step {}, {}", *norm->check.first_outside, relative)));
 }
 
@@ -193,12 +215,139 @@ void JudgeStep1(const ComparedCurve& c, CurveJudgement* out) {
   out->rules.push_back(Make(kStep1, verdict, text));
 }
 
+/// What was equal for many steps and is far away a few steps later did not drift there, whatever the band would be.
+bool JumpsFromEqual(const ComparedCurve& c) {
+  const size_t at = PlaceOf(c, *c.difference.first_apart);
+  if (at < kJumpPoints) return false;
+  for (size_t i = at; i < std::min(c.pair.size(), at + kJumpPoints); ++i) {
+    const double apart = std::fabs(c.pair.difference(i));
+    if (apart > kJump * c.pair.units[i] && apart > kJumpShare * std::fabs(c.pair.a[i])) return true;
+  }
+  return false;
+}
+
+void JudgeWithoutBand(const ComparedCurve& c, CurveJudgement* out) {
+  out->step = c.difference.first_apart;
+  if (JumpsFromEqual(c)) {
+    out->verdict = CurveVerdict::kDiverges;
+    out->rules.push_back(
+        Make(kDiffusion, RuleVerdict::kFail,
+             Msg("equal at {} steps before, and far away at step {}", PlaceOf(c, *out->step), *out->step)));
+    return;
+  }
+  out->rules.push_back(
+      Make(kBenchmark, RuleVerdict::kUnknown,
+           c.band ? Msg("the runs of A are equal to the bit: turn deterministic computation off and repeat them")
+                  : Msg("run A once more, without deterministic computation, and give it as a third file")));
+}
+
+void JudgeDecisive(const ComparedCurve& c, CurveJudgement* out) {
+  const CurveDifference& d = c.difference;
+  if (!d.first_apart) {
+    out->verdict = CurveVerdict::kEqual;
+  } else if (d.first_not_finite) {
+    out->verdict = CurveVerdict::kDiverges;
+    out->step = d.first_not_finite;
+    out->rules.push_back(
+        Make(kDiffusion, RuleVerdict::kFail, Msg("one side is not finite from step {} on", *d.first_not_finite)));
+  } else if (!HasBand(c)) {
+    JudgeWithoutBand(c, out);
+  } else if (c.check.first_outside) {
+    JudgeOutside(c, out);
+  } else {
+    JudgeInside(c, out);
+  }
+}
+
+std::optional<int64_t> FirstOtherRate(const CurvePair& pair) {
+  for (size_t i = 0; i < pair.size(); ++i) {
+    if (std::fabs(pair.b[i] - pair.a[i]) > 1e-6 * std::fabs(pair.a[i])) return pair.steps[i];
+  }
+  return std::nullopt;
+}
+
+/// What the decisive curve does not show: the norm of the gradient, the learning rate, and NaN on both sides.
+void JudgeOthers(const std::vector<ComparedCurve>& curves, const ComparedCurve& decides, CurveJudgement* out) {
+  for (const ComparedCurve* c : {&decides, FindCurve(curves, CurveKind::kGradNorm)}) {
+    if (!c || !c->difference.first_bad || c->difference.first_not_finite) continue;
+    const CurveDifference& d = c->difference;
+    out->rules.push_back(Make(kFinite, RuleVerdict::kFail,
+                              Msg("the {} of both is not finite from step {} on, at {} steps",
+                                  KnownText(CurveKindText(c->kind)), *d.first_bad, d.bad_a)));
+    out->verdict = CurveVerdict::kNotFinite;
+    out->step = d.first_bad;
+    return;
+  }
+  const auto state = [&](const RuleText& rule) {
+    const auto found =
+        std::find_if(out->rules.begin(), out->rules.end(), [&](const CurveRule& r) { return r.id == rule.id; });
+    return found == out->rules.end() ? RuleVerdict::kPass : found->verdict;
+  };
+  if (state(kSameRate) == RuleVerdict::kFail) {
+    out->verdict = CurveVerdict::kRateDiffers;
+    out->step = FirstOtherRate(FindCurve(curves, CurveKind::kLearningRate)->pair);
+    return;
+  }
+  const ComparedCurve* norm = FindCurve(curves, CurveKind::kGradNorm);
+  if (!norm || state(kNorm) == RuleVerdict::kPass) return;
+  const CurveDifference& d = norm->difference;
+  out->step = norm->check.first_outside ? norm->check.first_outside
+              : d.first_not_finite      ? d.first_not_finite
+                                        : d.first_apart;
+  out->verdict = state(kNorm) == RuleVerdict::kFail ? CurveVerdict::kNormDiffers : CurveVerdict::kNoBand;
+}
+
+JudgementKind KindOf(CurveVerdict v) {
+  switch (v) {
+    case CurveVerdict::kEqual: return JudgementKind::kBitEqual;
+    case CurveVerdict::kReasonable:
+    case CurveVerdict::kWithinBand: return JudgementKind::kRoundOff;
+    case CurveVerdict::kOneSided:
+    case CurveVerdict::kLateDifference: return JudgementKind::kDrift;
+    case CurveVerdict::kFromFirstStep:
+    case CurveVerdict::kOutsideBand:
+    case CurveVerdict::kNormDiffers:
+    case CurveVerdict::kRateDiffers: return JudgementKind::kSuspicious;
+    case CurveVerdict::kDiverges:
+    case CurveVerdict::kNotFinite: return JudgementKind::kBug;
+    case CurveVerdict::kNoBand: break;
+  }
+  return JudgementKind::kCannotSay;
+}
+
+JudgementKind KindOf(RuleVerdict v, CurveVerdict whole) {
+  switch (v) {
+    case RuleVerdict::kPass: return whole == CurveVerdict::kEqual ? JudgementKind::kBitEqual : JudgementKind::kRoundOff;
+    case RuleVerdict::kWarn:
+    case RuleVerdict::kFail: return JudgementKind::kSuspicious;
+    case RuleVerdict::kUnknown: break;
+  }
+  return JudgementKind::kCannotSay;
+}
+
 }  // namespace
 
+std::vector<Judgement> JudgementsOf(const CurveJudgement& judgement) {
+  std::vector<Judgement> out(1);
+  out[0].kind = KindOf(judgement.verdict);
+  out[0].about = Msg("the curves of both runs");
+  out[0].evidence.push_back(KnownText(CurveVerdictText(judgement.verdict)));
+  for (const CurveRule& rule : judgement.rules) {
+    Judgement one;
+    one.kind = KindOf(rule.verdict, judgement.verdict);
+    one.about = Message(std::string(rule.id));
+    one.evidence.push_back(rule.text);
+    one.basis = KnownText(rule.rule);
+    one.asked = rule.verdict != RuleVerdict::kUnknown;  // then the verdict says what it means
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 std::string_view CurveVerdictName(CurveVerdict v) {
-  constexpr std::array<std::string_view, 9> kNames{"equal",           "reasonable",      "within_band",
-                                                   "one_sided",       "from_first_step", "outside_band",
-                                                   "late_difference", "diverges",        "no_band"};
+  constexpr std::array<std::string_view, 12> kNames{"equal",           "reasonable",   "within_band",     "one_sided",
+                                                    "from_first_step", "outside_band", "late_difference", "diverges",
+                                                    "norm_differs",    "rate_differs", "not_finite",      "no_band"};
   return kNames[static_cast<size_t>(v)];
 }
 
@@ -212,6 +361,10 @@ std::string_view CurveVerdictText(CurveVerdict v) {
     case CurveVerdict::kOutsideBand: return "not reasonable: leaves the golden band";
     case CurveVerdict::kLateDifference: return "not reasonable: leaves the golden band late";
     case CurveVerdict::kDiverges: return "not reasonable: diverges";
+    case CurveVerdict::kNormDiffers:
+      return "not reasonable: the norms of the gradient differ, which the losses do not show";
+    case CurveVerdict::kRateDiffers: return "not reasonable: the learning rates differ";
+    case CurveVerdict::kNotFinite: return "not reasonable: both are NaN or infinite";
     case CurveVerdict::kNoBand: return "not known: without a golden band no difference can be called reasonable";
   }
   return "";
@@ -233,27 +386,8 @@ CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves) {
     decides = FindCurve(curves, CurveKind::kGradNorm);
   }
   if (!decides) return out;
-  const CurveDifference& d = decides->difference;
-  if (!d.first_apart) {
-    out.verdict = CurveVerdict::kEqual;
-  } else if (d.first_not_finite) {
-    out.verdict = CurveVerdict::kDiverges;
-    out.step = d.first_not_finite;
-    out.rules.push_back(
-        Make(kDiffusion, RuleVerdict::kFail, Msg("one side is not finite from step {} on", *d.first_not_finite)));
-  } else if (!HasBand(*decides)) {
-    out.step = d.first_apart;
-    out.rules.push_back(
-        Make(kBenchmark, RuleVerdict::kUnknown,
-             decides->band ? Msg("the runs of A are equal to the bit: turn deterministic computation off and repeat "
-                                 "them")
-                           : Msg("run A once more, without deterministic computation, and give it as a "
-                                 "third file")));
-  } else if (decides->check.first_outside) {
-    JudgeOutside(*decides, &out);
-  } else {
-    JudgeInside(*decides, &out);
-  }
+  JudgeDecisive(*decides, &out);
+  if (IsFine(out.verdict)) JudgeOthers(curves, *decides, &out);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include "curves/band.h"
 #include "curves/curve.h"
 #include "curves/difference.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -22,6 +23,9 @@ enum class CurveVerdict : uint8_t {
   kOutsideBand,     ///< leaves the band
   kLateDifference,  ///< fits early, and leaves the band late and slowly
   kDiverges,        ///< jumps away, or is not finite
+  kNormDiffers,     ///< the loss does not show it, the norm of the gradient does
+  kRateDiffers,     ///< the curves do not show it, the learning rate is another
+  kNotFinite,       ///< both are NaN or infinite alike: what agrees there says nothing
   kNoBand,          ///< there is no band to judge by
 };
 /// "equal", "reasonable", "within_band", ...: for programs.
@@ -55,7 +59,11 @@ struct CurveJudgement {
   std::vector<CurveRule> rules;
 };
 
-/// Of what both runs have; the loss decides where it is there, else the norm of the gradient.
+/// What failed, first what the verdict is.
+std::vector<Judgement> JudgementsOf(const CurveJudgement& judgement);
+
+/// Of what both runs have; the loss decides where it is there, else the norm of the gradient; but no verdict is fine
+/// where another quantity fails its rule.
 CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves);
 
 }  // namespace msprobe

@@ -1,5 +1,6 @@
 #include "curves/known_names.h"
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -53,6 +54,13 @@ int FindCurveName(const std::vector<std::string>& names, CurveKind kind, const C
     case CurveKind::kLearningRate: return FindFirst(names, kLearningRate);
   }
   return -1;
+}
+
+bool IsRunSummary(std::string_view text) {
+  constexpr std::array<std::string_view, 5> kWords{"train_runtime", "train_samples_per_second",
+                                                   "train_steps_per_second", "total_flos", "eval_runtime"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 int FindStepName(const std::vector<std::string>& names) { return FindFirst(names, kStep); }

@@ -16,4 +16,8 @@ int FindCurveName(const std::vector<std::string>& names, CurveKind kind, const C
 /// "step", "iteration", "global_step", ...
 int FindStepName(const std::vector<std::string>& names);
 
+/// Whether a line, or the name of a member of an entry, tells of a whole run and not of a step: losses beside it are
+/// means.
+bool IsRunSummary(std::string_view text);
+
 }  // namespace msprobe

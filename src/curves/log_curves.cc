@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "curves/known_names.h"
 #include "curves/line_pattern.h"
 #include "curves/number_text.h"
 
@@ -98,20 +99,33 @@ bool HoldsOneOf(std::string_view line, std::string_view words) {
   return false;
 }
 
+/// What reads any log; it comes last.
+const LogFormat& GeneralFormat() { return kLogFormats[std::size(kLogFormats) - 1]; }
+
+/// The word before a number in this line, by the format or, of what decides no format, by the general reader.
+std::optional<NumberText> FindKind(std::string_view line, const LogFormat& format, CurveKind kind) {
+  auto found = FindAny(line, format.of(kind), format.loose);
+  const LogFormat& general = GeneralFormat();
+  if (!found && kind != CurveKind::kLoss) found = FindAny(line, general.of(kind), general.loose);
+  return found;
+}
+
 struct FormatRun {
   CurveCollector points;
+  std::optional<double> first_epoch, last_epoch;  // of lines without a step
+  int64_t epochs = 0;
   int64_t last = 0;  // step of the last line that had one, or was counted
   bool counted = false;
 };
 
 Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames& names, FormatRun* run) {
-  if (!HoldsOneOf(line, format.must)) return OkStatus();
+  if (!HoldsOneOf(line, format.must) || IsRunSummary(line)) return OkStatus();
   std::array<std::optional<NumberText>, kCurveKinds.size()> found;
   bool any = false;
   for (const CurveKind kind : kCurveKinds) {
     auto& value = found[static_cast<size_t>(kind)];
     const std::string& own = names.of(kind);
-    value = own.empty() ? FindAny(line, format.of(kind), format.loose) : FindValue(line, own, true);
+    value = own.empty() ? FindKind(line, format, kind) : FindValue(line, own, true);
     any = any || value;
   }
   if (!any) return OkStatus();
@@ -123,6 +137,11 @@ Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames
     if (!found[0]) return OkStatus();
     step = run->last + 1;
     run->counted = true;
+    if (const auto epoch = FindValue(line, "epoch", false)) {
+      if (!run->first_epoch) run->first_epoch = epoch->value;
+      run->last_epoch = epoch->value;
+      ++run->epochs;
+    }
   }
   run->last = *step;
   for (const CurveKind kind : kCurveKinds) {
@@ -130,6 +149,17 @@ Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames
     if (value) MSP_RETURN_IF_ERROR(run->points.Add(kind, *step, value->value, value->unit));
   }
   return OkStatus();
+}
+
+/// How many lines were logged before the first of this log, by the share of an epoch that a line is: the log of a run
+/// that was resumed does not begin with the first step.
+int64_t LinesBefore(const FormatRun& run) {
+  constexpr double kSure = 0.25;
+  if (!run.counted || run.epochs != run.last || run.epochs < 3) return 0;
+  const double share = (*run.last_epoch - *run.first_epoch) / static_cast<double>(run.epochs - 1);
+  const double number = share > 0 ? *run.first_epoch / share : 0;
+  if (!(number < 1e9) || std::fabs(number - std::round(number)) > kSure) return 0;
+  return std::max<int64_t>(static_cast<int64_t>(std::round(number)) - 1, 0);
 }
 
 /// The line without the colours of terminals.
@@ -212,7 +242,13 @@ StatusOr<RunCurves> ReadLogCurves(std::string_view log, const std::string& path,
             OneLine(path)));
   }
   RunCurves out{path, fmt::format("log of {}", kLogFormats[best].name), {}, {}};
-  if (runs[best].counted) out.notes.emplace_back(Msg("lines without a step are counted 1, 2, ..."));
+  const int64_t before = LinesBefore(runs[best]);
+  if (before > 0) {
+    out.notes.push_back(Msg("lines without a step are counted from {} on, by their epochs", before + 1));
+    runs[best].points.Shift(before);
+  } else if (runs[best].counted) {
+    out.notes.emplace_back(Msg("lines without a step are counted 1, 2, ..."));
+  }
   runs[best].points.Finish(&out);
   return out;
 }

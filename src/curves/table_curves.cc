@@ -43,7 +43,10 @@ StatusOr<CsvColumns> FindColumns(const std::vector<std::string>& names, const st
 
 Status TakeState(const JsonValue& entry, const CurveNames& names, int64_t* last, CurveCollector* points) {
   std::vector<std::string> keys;
-  for (const JsonMember& member : entry.Members()) keys.emplace_back(member.name);
+  for (const JsonMember& member : entry.Members()) {
+    if (IsRunSummary(member.name)) return OkStatus();
+    keys.emplace_back(member.name);
+  }
   const int step = FindStepName(keys);
   const int64_t at = step >= 0 ? static_cast<int64_t>(entry[keys[static_cast<size_t>(step)]].Int()) : *last + 1;
   for (const CurveKind kind : kCurveKinds) {

@@ -139,7 +139,10 @@ void JudgeAgreement(const DoctorEvidence& evidence, Diagnosis* out) {
     out->outcome = IsBitEqual(evidence) ? Diagnosis::Outcome::kAgree : Diagnosis::Outcome::kRounding;
   } else {
     // Steps that agree op by op, and losses that part slowly behind them: rounding does that, and so may a small cause.
-    const bool explained = evidence.dumps.seen && !evidence.dumps.unknown && evidence.dumps.second_step;
+    const bool firm = std::any_of(out->results.begin(), out->results.end(),
+                                  [](const StageResult& r) { return r.verdict == StageVerdict::kUnsure && r.firm; });
+    const bool explained =
+        evidence.dumps.seen && !evidence.dumps.unknown && !evidence.dumps.origin && !firm && evidence.dumps.second_step;
     out->outcome = explained ? Diagnosis::Outcome::kRounding : Diagnosis::Outcome::kUndecided;
     if (!explained) {
       out->stage = unsure;
@@ -170,6 +173,50 @@ std::string_view NameOf(Diagnosis::Outcome outcome) {
     case Diagnosis::Outcome::kParted: return "parted";
   }
   return "";
+}
+
+std::vector<Judgement> JudgementsOf(const Diagnosis& diagnosis, Language language) {
+  std::vector<Judgement> out;
+  const bool rounding = diagnosis.outcome == Diagnosis::Outcome::kRounding;
+  for (const DoctorStage& stage : DoctorStages()) {
+    const StageResult& result = ResultOf(diagnosis, stage.id);
+    Judgement& one = out.emplace_back();
+    one.about = Message(std::string(language == Language::kChinese ? stage.zh : stage.en));
+    switch (result.verdict) {
+      case StageVerdict::kNotSeen: one.asked = false; break;
+      case StageVerdict::kPass:
+        one.kind =
+            diagnosis.outcome == Diagnosis::Outcome::kAgree ? JudgementKind::kBitEqual : JudgementKind::kRoundOff;
+        break;
+      case StageVerdict::kUnsure:
+        // A setting that no rule is about is listed; what the runs did says whether it matters.
+        one.kind = rounding && !result.firm ? JudgementKind::kRoundOff : JudgementKind::kCannotSay;
+        one.asked = stage.id != StageId::kConfig;
+        break;
+      case StageVerdict::kDiffers:
+        one.kind = result.exact ? JudgementKind::kBug : JudgementKind::kSuspicious;
+        if (diagnosis.outcome != Diagnosis::Outcome::kParted) {
+          // Settings that differ, of which the runs show no effect where it would be seen.
+          one.kind = JudgementKind::kAskPerson;
+          one.asked = false;
+        }
+        break;
+    }
+    if (!result.cause_text.empty()) one.evidence.emplace_back(result.cause_text.In(language));
+    for (const BothWords& line : result.evidence) one.evidence.emplace_back(line.In(language));
+  }
+  Judgement& whole = out.emplace_back();
+  whole.about = Msg("both runs");
+  switch (diagnosis.outcome) {
+    case Diagnosis::Outcome::kAgree: whole.kind = JudgementKind::kBitEqual; break;
+    case Diagnosis::Outcome::kRounding: whole.kind = JudgementKind::kRoundOff; break;
+    case Diagnosis::Outcome::kUndecided: whole.kind = JudgementKind::kCannotSay; break;
+    case Diagnosis::Outcome::kParted:
+      whole.kind = diagnosis.exact ? JudgementKind::kBug : JudgementKind::kSuspicious;
+      break;
+  }
+  if (!diagnosis.cause_text.empty()) whole.evidence.emplace_back(diagnosis.cause_text.In(language));
+  return out;
 }
 
 Diagnosis Diagnose(const DoctorEvidence& evidence) {

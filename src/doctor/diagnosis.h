@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/language.h"
 #include "doctor/evidence.h"
 #include "doctor/stage.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -30,6 +32,9 @@ struct Diagnosis {
 };
 /// "agree", "rounding", "undecided", "parted".
 std::string_view NameOf(Diagnosis::Outcome outcome);
+
+/// Of each stage. What a diagnosis explains by rounding is no more than rounding here, too.
+std::vector<Judgement> JudgementsOf(const Diagnosis& diagnosis, Language language);
 
 Diagnosis Diagnose(const DoctorEvidence& evidence);
 

@@ -6,6 +6,7 @@
 #include "base/words/translate.h"
 #include "doctor/doctor.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -71,8 +72,8 @@ BothWords AnswerOf(const DoctorReport& report) {
   }
   std::string step, step_zh;
   if (d.step >= 0) {
-    step = fmt::format(", step {}", d.step + 1);
-    step_zh = fmt::format("第 {} 步", d.step + 1);
+    step = fmt::format(", step {}", StepNumber(report.evidence, d.step));
+    step_zh = fmt::format("第 {} 步", StepNumber(report.evidence, d.step));
     if (report.evidence.dumps.seen) {  // whose verdict names steps, too, and counts them from 0
       step += fmt::format(" (step {} of the dumps)", d.step);
       step_zh += fmt::format("，即 dump 的 step {}", d.step);
@@ -231,7 +232,7 @@ std::string CurvePicture(const CurveComparison& loss, bool chinese) {
         "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"10\" y2=\"{1}\" stroke=\"currentColor\" "
         "stroke-dasharray=\"4\"/><text x=\"{2:.1f}\" y=\"20\">{3} {4}</text>",
         x(*loss.parted), kHeight - kMargin, x(*loss.parted) + 4, chinese ? "分叉" : "parts at step",
-        loss.parted->step + 1);
+        loss.parted->number);
   }
   out += fmt::format("<text x=\"2\" y=\"{:.0f}\">{:.4g}</text><text x=\"2\" y=\"{:.0f}\">{:.4g}</text></svg>\n",
                      y(high) + 4, high, y(low), low);
@@ -282,6 +283,8 @@ std::string DoctorJson(const DoctorReport& report) {
   d.stage ? json.Value(StageOfId(*d.stage).name) : json.Null();
   json.Key("step");
   d.step >= 0 ? json.Int(d.step + 1) : json.Null();
+  json.Key("log_step");
+  d.step >= 0 ? json.Int(StepNumber(report.evidence, d.step)) : json.Null();
   json.Member("cause", d.cause);
   json.Member("exact", d.exact);
   json.Member("whole", report.evidence.dumps.whole);
@@ -319,6 +322,7 @@ std::string DoctorJson(const DoctorReport& report) {
   WriteRun(&json, "b", report.evidence.b);
   WriteGraft(&json, report.evidence.graft);
   json.Member("compare_html", report.evidence.dumps.html);
+  WriteConclusion(Conclude(JudgementsOf(d, Language::kEnglish)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }

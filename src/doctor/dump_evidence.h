@@ -28,7 +28,8 @@ struct DumpEvidence {
   std::vector<int> clean;  // steps that agree, but for rounding
   bool bit_equal = false;  // in all of them
   std::optional<DumpOrigin> origin;
-  bool unknown = false;  // ops differ and none begins it
+  bool origin_open = false;  // it is in an update, and no later step says whether it changed a weight
+  bool unknown = false;      // ops differ and none begins it
   int unknown_step = -1;
   Story story;       // of the step that differs, else of the last
   std::string html;  // report of that comparison

@@ -30,4 +30,11 @@ struct DoctorEvidence {
   GraftEvidence graft;
 };
 
+/// A step as the logs number it; without logs steps count from 1. `step`: from 0.
+inline int64_t StepNumber(const DoctorEvidence& evidence, int step) {
+  const CurveEvidence& curves = evidence.curves;
+  if (!curves.seen || curves.loss.points.empty()) return int64_t{step} + 1;
+  return curves.loss.points.front().number - curves.loss.points.front().step + step;
+}
+
 }  // namespace msprobe

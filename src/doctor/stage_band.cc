@@ -28,10 +28,10 @@ StageResult JudgeBand(const DoctorEvidence& evidence) {
     out.evidence.push_back(PointWords("outside of the band: loss", "超出允许带的 loss", *curves.out_of_band));
     out.cause = "loss outside of the band";
     out.cause_text =
-        Both("B leaves the band of A at step {}", "B 在第 {} 步超出 A 的允许带", curves.out_of_band->step + 1);
+        Both("B leaves the band of A at step {}", "B 在第 {} 步超出 A 的允许带", curves.out_of_band->number);
     out.next = RecordSteps(evidence, StepsAround(curves.out_of_band->step),
                            Both("a recording of the first steps and of those around step {} shows where they part",
-                                "采集开头及第 {} 步附近可显示分叉处", curves.out_of_band->step + 1),
+                                "采集开头及第 {} 步附近可显示分叉处", curves.out_of_band->number),
                            Besides::kBatches);
   } else {
     out.verdict = StageVerdict::kPass;

@@ -91,11 +91,15 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
     const bool split = origin.cause == Cause::kShape && (apart < 0 || apart > dumps.origin->step);
     const bool without_effect =
         apart < 0 && FirstUnsure(curves) < 0 && curves.loss.points.size() >= 3 && !curves.norm.points.empty();
-    if (curves.seen && (split || without_effect)) {
-      // Code that is written or split otherwise: what it gives has no effect on any loss or gradient norm.
+    const bool bug = dumps.origin->verdict == "bug" && origin.cause != Cause::kShape && !dumps.origin_open;
+    if (curves.seen && !bug && (split || without_effect)) {
+      // It may be code that is written or split otherwise; printed losses do not show all that a difference does.
       AddStory(dumps, out);
-      out->evidence.push_back(Both("the losses agree all the same, so it is code that is written in another way",
-                                   "但 loss 一致，因此只是写法不同"));
+      RaiseVerdict(StageVerdict::kUnsure, out);
+      out->firm = true;
+      out->step = std::max(dumps.origin->step, 0);
+      out->evidence.push_back(Both("the losses agree all the same: it may be code that is written in another way",
+                                   "但 loss 一致：可能只是写法不同"));
       return true;
     }
     out->verdict = StageVerdict::kDiffers;
@@ -111,6 +115,15 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
                          "第 1 步的更新得到不同的权重：" + out->cause_text.zh};
     }
     AddStory(dumps, out);
+    if (dumps.origin_open) {
+      out->verdict = StageVerdict::kUnsure;
+      out->exact = false;
+      out->firm = true;
+      out->next = RecordSteps(evidence, {out->step, out->step + 1},
+                              Both("a recording of the next step, too, shows whether the update gives other weights",
+                                   "同时采集下一步可显示更新后的权重是否不同"));
+      return true;
+    }
     if (origin.cause == Cause::kGrows) {
       // Nothing stands out: it may be rounding of another order.
       out->verdict = StageVerdict::kUnsure;
@@ -157,7 +170,7 @@ std::vector<int> StepsAround(int step) {
 
 BothWords PointWords(const std::string& en, const std::string& zh, const CurvePoint& point) {
   return Both(en + " at step {}: {} in A, {} in B (relative difference {:.2g})",
-              "第 {} 步" + zh + "：A 为 {}，B 为 {}（相对差 {:.2g}）", point.step + 1, PyRepr(point.a), PyRepr(point.b),
+              "第 {} 步" + zh + "：A 为 {}，B 为 {}（相对差 {:.2g}）", point.number, PyRepr(point.a), PyRepr(point.b),
               point.relative);
 }
 

@@ -9,6 +9,11 @@ namespace {
 /// A term of the update that one side computes otherwise is the cause whatever recorded ops showed of it.
 void AddRecords(const OptimizerEvidence& records, StageResult* out) {
   if (!records.seen) return;
+  for (const BothWords& caution : records.cautions) {
+    RaiseVerdict(StageVerdict::kUnsure, out);
+    out->firm = true;
+    out->evidence.push_back(caution);
+  }
   if (records.term.empty()) {
     out->evidence.push_back(
         records.clean
@@ -53,7 +58,7 @@ StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
       out.verdict = StageVerdict::kDiffers;
       out.step = curves.rate.parted->step;
       out.exact = true;
-      out.cause = "learning rate of step " + std::to_string(curves.rate.parted->step + 1);
+      out.cause = "learning rate of step " + std::to_string(curves.rate.parted->number);
       out.cause_text = Both("the learning rates differ", "学习率不同");
       out.fix = Both("set the same learning rate, schedule and warmup", "设置相同的学习率、调度与预热");
     }

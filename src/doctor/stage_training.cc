@@ -16,8 +16,8 @@ void AddLateRate(const CurveEvidence& curves, StageResult* out) {
   out->exact = true;
   out->step = point.step;
   out->evidence.push_back(PointWords("learning rate", "的学习率", point));
-  out->cause = "learning rate of step " + std::to_string(point.step + 1);
-  out->cause_text = Both("the learning rates part at step {}", "学习率在第 {} 步分叉", point.step + 1);
+  out->cause = "learning rate of step " + std::to_string(point.number);
+  out->cause_text = Both("the learning rates part at step {}", "学习率在第 {} 步分叉", point.number);
   out->fix =
       Both("compare the schedules: warmup, decay, its steps and its end", "比较学习率调度：预热、衰减、步数与终值");
 }
@@ -30,6 +30,13 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   const CurveEvidence& curves = evidence.curves;
   if (!curves.seen) return out;
   if (out.cause.empty()) AddLateRate(curves, &out);
+  if (curves.not_finite_a && curves.not_finite_b) {
+    RaiseVerdict(StageVerdict::kUnsure, &out);
+    out.firm = true;
+    out.evidence.push_back(Both("both have NaN or infinities, from step {} on: what agrees there says nothing",
+                                "两侧均出现 NaN 或无穷（自第 {} 步起）：其后的一致不能说明问题",
+                                StepNumber(evidence, curves.not_finite_step)));
+  }
   if (curves.loss.points.size() < 3 || curves.frozen) return out;
   const int apart = FirstApart(curves), unsure = FirstUnsure(curves);
   const bool band = curves.band && !curves.band->IsEmpty() && !curves.out_of_band;
@@ -52,7 +59,7 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
   }
   if (curves.not_finite_a != curves.not_finite_b) {
     out.evidence.push_back(Both("only {} has NaN or infinities, from step {} on", "只有 {} 从第 {} 步起出现 NaN 或无穷",
-                                curves.not_finite_b ? "B" : "A", curves.not_finite_step + 1));
+                                curves.not_finite_b ? "B" : "A", StepNumber(evidence, curves.not_finite_step)));
   }
   const bool agree = evidence.dumps.seen && !evidence.dumps.origin && !evidence.dumps.unknown;
   if (out.cause.empty()) {
@@ -61,14 +68,14 @@ StageResult JudgeTraining(const DoctorEvidence& evidence) {
                                         : StageVerdict::kUnsure,
                  &out);
     out.step = step;
-    out.cause = "loss from step " + std::to_string(step + 1) + " on";
-    out.cause_text =
-        Both("the curves part at step {}; the steps before agree", "曲线在第 {} 步分叉，此前一致", step + 1);
+    out.cause = "loss from step " + std::to_string(StepNumber(evidence, step)) + " on";
+    out.cause_text = Both("the curves part at step {}; the steps before agree", "曲线在第 {} 步分叉，此前一致",
+                          StepNumber(evidence, step));
   }
   if (!out.exact && !out.next && !band) {
     out.next = RecordSteps(evidence, StepsAround(step),
                            Both("a recording of the first steps and of those around step {} shows where they part",
-                                "采集开头及第 {} 步附近可显示分叉处", step + 1),
+                                "采集开头及第 {} 步附近可显示分叉处", StepNumber(evidence, step)),
                            Besides::kBatches);
   }
   return out;

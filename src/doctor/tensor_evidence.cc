@@ -287,6 +287,12 @@ OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b) 
   }
   out.seen = true;
   out.clean = replay->clean();
+  for (const auto& [side, one] : {std::pair("A", &replay->a), std::pair("B", &*replay->b)}) {
+    for (const Message& caution : one->cautions) {
+      out.cautions.push_back({fmt::format("the optimizer of {}: {}", side, caution.English()),
+                              fmt::format("{} 的优化器：{}", side, InLanguage(caution, Language::kChinese))});
+    }
+  }
   out.same_gradients =
       std::ranges::none_of(replay->differences, [](const RecordDifference& d) { return d.what == "gradient"; });
   const auto told = std::ranges::find_if(replay->differences, [](const RecordDifference& d) { return !IsGiven(d); });

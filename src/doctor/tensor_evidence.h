@@ -47,6 +47,7 @@ struct OptimizerEvidence {
   bool same_gradients = false;  // beyond rounding
   std::string term;  // that B, and not A, computes otherwise; or the hyperparameter that differs; "" for none
   BothWords how;
+  std::vector<BothWords> cautions;  // what hyperparameters say and weights cannot do, of either side
   std::vector<Message> notes;
 };
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "curves/read_curves.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -74,6 +75,8 @@ void WriteCompared(const ComparedCurve& c, JsonWriter* json) {
   json->Member("negative", d.negative);
   json->Member("drift", d.drift);
   json->Member("first_apart", d.first_apart);
+  json->Member("not_finite_a", d.bad_a);
+  json->Member("not_finite_b", d.bad_b);
   json->ObjectMember("zero_axis", [&] {
     json->Member("verdict", ZeroAxisText(d.zero.verdict));
     json->Member("independent_steps", d.zero.independent);
@@ -161,6 +164,7 @@ std::string CurvesJson(const CurvesResult& result) {
   });
   json.ArrayMember("curves", result.curves, [&](const ComparedCurve& c) { WriteCompared(c, &json); });
   json.Member("notes", result.notes);
+  WriteConclusion(Conclude(JudgementsOf(result.judgement)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }

@@ -43,6 +43,9 @@ Message DifferenceLine(const ComparedCurve& c) {
       "{:.3g}\n",
       KnownText(CurveKindText(c.kind)), d.count, d.mean_abs, d.max_abs, d.max_step, d.mean_relative, d.positive,
       d.negative, d.drift);
+  if (d.bad_a + d.bad_b > 0) {
+    out += Msg("  NaN or infinite at {} steps of A and {} of B, which no figure above counts\n", d.bad_a, d.bad_b);
+  }
   if (!c.band) return out;
   out += Msg("  golden band of {} runs: {}, half-width at most {:.4g}\n", c.band->runs,
              KnownText(BandConstructionText(c.band->construction)),

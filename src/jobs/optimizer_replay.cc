@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "jobs/checkpoint_steps.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -65,6 +66,7 @@ void WriteReplay(const OptimizerReplay& r, JsonWriter* json) {
     json->EndObject();
   });
   json->Member("notes", r.notes);
+  json->Member("cautions", r.cautions);
   json->EndObject();
 }
 
@@ -74,7 +76,10 @@ Message ReplayText(std::string_view side, const OptimizerReplay& r) {
                     r.weights.size());
   for (const Message& note : r.notes) out += Msg("note: {}\n", note);
   out += Msg("  at most {:.4g} ulp from float64\n", sum.worst_ulp);
-  if (sum.lost > 0) {
+  if (sum.stochastic > 0) {
+    out +=
+        Msg("  {} updates of less than half an ulp moved their weight: they are rounded at random\n", sum.stochastic);
+  } else if (sum.lost > 0) {
     out += Msg("  {} of {} updates are less than half an ulp of the weight and are lost\n", sum.lost, sum.elements);
   }
   for (const TermFinding& f : r.findings) {
@@ -88,7 +93,7 @@ Message ReplayText(std::string_view side, const OptimizerReplay& r) {
                  fmt::format("{}", fmt::join(f.others, ", ")));
     }
   }
-  if (r.clean()) out += Msg("  does what its hyperparameters say\n");
+  if (r.clean() && r.cautions.empty()) out += Msg("  does what its hyperparameters say\n");
   return out;
 }
 
@@ -96,6 +101,30 @@ Message ReplayText(std::string_view side, const OptimizerReplay& r) {
 
 bool OptimizerReplayReport::clean() const {
   return a.clean() && (!b || b->clean()) && std::none_of(differences.begin(), differences.end(), IsTold);
+}
+
+std::vector<Judgement> JudgementsOf(const OptimizerReplayReport& report) {
+  std::vector<Judgement> out;
+  const auto add = [&](JudgementKind kind, Message about, const Message& evidence) {
+    Judgement& one = out.emplace_back();
+    one.kind = kind;
+    one.about = std::move(about);
+    if (!evidence.empty()) one.evidence.push_back(evidence);
+    one.basis = Msg("the update in float64");
+  };
+  for (const OptimizerReplay* side : {&report.a, report.b ? &*report.b : nullptr}) {
+    if (!side) continue;
+    const Message name(OneLine(side->path));
+    const bool any = SumOf(*side).elements > 0;
+    add(any ? JudgementKind::kRoundOff : JudgementKind::kNotSeen, name,
+        any ? Message() : Msg("no weight was computed"));
+    for (const TermFinding& finding : side->findings) add(JudgementKind::kBug, name, finding.text);
+    for (const Message& caution : side->cautions) add(JudgementKind::kAskPerson, name, caution);
+  }
+  for (const RecordDifference& d : report.differences) {
+    if (IsTold(d)) add(JudgementKind::kSuspicious, Message(d.what), d.text);
+  }
+  return out;
 }
 
 StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequest& request) {
@@ -131,6 +160,7 @@ std::string OptimizerReplayJson(const OptimizerReplayReport& report) {
     json.Key("b");
     WriteReplay(*report.b, &json);
   }
+  WriteConclusion(Conclude(JudgementsOf(report)), &json);
   json.ArrayMember("differences", report.differences, [&](const RecordDifference& d) {
     json.BeginObject();
     json.Member("what", d.what);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "judgement/judgement.h"
 #include "optimizer/compare_records.h"
 #include "optimizer/replay_optimizer.h"
 
@@ -28,6 +29,8 @@ struct OptimizerReplayReport {
 };
 
 StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequest& request);
+
+std::vector<Judgement> JudgementsOf(const OptimizerReplayReport& report);
 
 std::string OptimizerReplayJson(const OptimizerReplayReport& report);
 Message OptimizerReplayText(const OptimizerReplayReport& report);

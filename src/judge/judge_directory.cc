@@ -86,22 +86,46 @@ std::vector<Place> PlacesInOrder(const std::vector<Source>& sources) {
 }
 
 // What the laws of all ranks found. A file that cannot be read is named, and judges nothing.
-std::vector<BrokenLaw> LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<Message>* notes) {
-  std::vector<BrokenLaw> laws;
+RankLaws LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<Message>* notes) {
+  RankLaws laws;
   for (const Source& source : sources) {
-    if (const Status read = ReadBrokenLaws(JoinPath(source.directory, "laws.json"), source.rank, &laws); !read.ok()) {
+    if (const Status read = ReadLaws(JoinPath(source.directory, "laws.json"), source.rank, &laws); !read.ok()) {
       notes->push_back(Msg("laws are left out: {}", read.text()));
     }
   }
-  return TogetherOf(std::move(laws), ranks);
+  laws.broken = TogetherOf(std::move(laws.broken), ranks);
+  return laws;
 }
 
 }  // namespace
 
-StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
+bool JudgedDirectory::too_early() const { return steps <= static_cast<int64_t>(kJudgeWarmup); }
+
+std::vector<Judgement> JudgementsOf(const JudgedDirectory& judgement) {
+  const Message basis = Msg("what a healthy training does");
+  std::vector<Judgement> out(1);
+  out[0].about = Msg("the series of the run");
+  out[0].basis = basis;
+  out[0].kind = judgement.too_early() ? JudgementKind::kTooEarly : JudgementKind::kRoundOff;
+  for (const JudgedEvent& event : judgement.events) {
+    Judgement& one = out.emplace_back();
+    one.kind = event.by_law ? JudgementKind::kBug : JudgementKind::kSuspicious;
+    one.evidence.push_back(EventText(event, judgement));
+    one.basis = basis;
+  }
+  for (const UnseenLaw& law : judgement.unseen_laws) {
+    Judgement& one = out.emplace_back();
+    one.about = Msg("law {}", OneLine(law.law));
+    one.not_seen.emplace_back(OneLine(law.why));
+    one.asked = law.in_part;  // what does not occur in a training breaks no law
+  }
+  return out;
+}
+
+StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request) {
   MSP_ASSIGN_OR_RETURN(std::vector<Source> sources, OpenSources(request.directory));
   RunJudge judge(request.options);
-  Judgement out;
+  JudgedDirectory out;
   out.directory = request.directory;
   std::set<size_t> ranks;
   for (const Source& source : sources) {
@@ -127,13 +151,16 @@ StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request) {
   out.last_step = judge.last_step();
   out.alarm_strength = judge.alarm_strength(RunJudge::Family::kSingle);
   out.events = WhoBegan(judge);
-  AddLaws(LawsOf(sources, out.ranks, &out.notes), request.options.from_step, &out.events);
+  RankLaws laws = LawsOf(sources, out.ranks, &out.notes);
+  out.held_laws = laws.held;
+  out.unseen_laws = std::move(laws.unseen);
+  AddLaws(laws.broken, request.options.from_step, &out.events);
   out.has_loss = std::any_of(judge.rows().begin(), judge.rows().end(),
                              [](const RunJudge::Row& row) { return row.key.table == "loss"; });
   out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
   if (!out.has_loss) out.notes.emplace_back(Msg("no series of the loss: give a log or a csv file with --loss"));
-  if (out.steps <= static_cast<int64_t>(kJudgeWarmup)) {
+  if (out.too_early()) {
     out.notes.push_back(Msg("{} steps: changes are told from {} monitored steps on", out.steps, kJudgeWarmup));
   }
   return out;

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "judge/law_file.h"
 #include "judge/run_judge.h"
 #include "judge/who_began.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -19,7 +21,7 @@ struct JudgeRequest {
   JudgeOptions options;
 };
 
-struct Judgement {
+struct JudgedDirectory {
   std::string directory;
   size_t ranks = 0, watched = 0;
   int64_t steps = 0, last_step = -1;
@@ -29,16 +31,23 @@ struct Judgement {
   std::vector<RowChange> changes;  // weak ones, too
   std::vector<Message> notes;
   std::vector<RowName> rows;
+  std::vector<UnseenLaw> unseen_laws;  // looked at in part, or not
+  size_t held_laws = 0;                // over all ranks
+
+  /// So few steps that the series say nothing yet.
+  bool too_early() const;
 };
 
 /// Of each rank the newest directory. kBadInput when there is no monitor.series in `directory` or a directory of it.
-StatusOr<Judgement> JudgeDirectory(const JudgeRequest& request);
+StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request);
 
 /// One line: what began, where, how, on which rank, and how long before the loss.
-Message EventText(const JudgedEvent& event, const Judgement& judgement);
+Message EventText(const JudgedEvent& event, const JudgedDirectory& judgement);
+/// What is concluded of the series and of each law.
+std::vector<Judgement> JudgementsOf(const JudgedDirectory& judgement);
 /// One JSON object on one line.
-std::string EventJson(const JudgedEvent& event, const Judgement& judgement);
-Message JudgementText(const Judgement& judgement);
-std::string JudgementJson(const Judgement& judgement);
+std::string EventJson(const JudgedEvent& event, const JudgedDirectory& judgement);
+Message JudgementText(const JudgedDirectory& judgement);
+std::string JudgementJson(const JudgedDirectory& judgement);
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "json/writer.h"
 #include "judge/judge_directory.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -146,7 +147,7 @@ void WriteChange(const RowChange& c, const RowName& row, JsonWriter* json) {
   });
 }
 
-void WriteEvent(const JudgedEvent& event, const Judgement& judgement, JsonWriter* json) {
+void WriteEvent(const JudgedEvent& event, const JudgedDirectory& judgement, JsonWriter* json) {
   json->Object([&] {
     json->Member("text", EventText(event, judgement));
     json->Member("told", event.told);
@@ -174,7 +175,7 @@ void WriteEvent(const JudgedEvent& event, const Judgement& judgement, JsonWriter
 
 }  // namespace
 
-Message EventText(const JudgedEvent& event, const Judgement& judgement) {
+Message EventText(const JudgedEvent& event, const JudgedDirectory& judgement) {
   if (event.by_law) return LawText(event.laws.front());
   const Message where = Where(event);
   const Message what =
@@ -185,15 +186,19 @@ Message EventText(const JudgedEvent& event, const Judgement& judgement) {
                     Msg(", ")));
 }
 
-std::string EventJson(const JudgedEvent& event, const Judgement& judgement) {
+std::string EventJson(const JudgedEvent& event, const JudgedDirectory& judgement) {
   JsonWriter json({.not_finite = JsonStyle::NotFinite::kText});
   WriteEvent(event, judgement, &json);
   return json.Take();
 }
 
-Message JudgementText(const Judgement& judgement) {
+Message JudgementText(const JudgedDirectory& judgement) {
   Message text = Msg("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
-  if (judgement.events.empty()) text += Msg("no change that a healthy training would not have\n");
+  if (judgement.events.empty() && judgement.too_early()) {
+    text += Msg("too early to judge\n");
+  } else if (judgement.events.empty()) {
+    text += Msg("no change that a healthy training would not have\n");
+  }
   for (const JudgedEvent& event : judgement.events) {
     text += Msg("{}\n", EventText(event, judgement));
     for (size_t i = event.by_law ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
@@ -206,11 +211,14 @@ Message JudgementText(const Judgement& judgement) {
     }
     if (event.changes > kShownInText) text += Msg("  and {} more changes\n", event.changes - kShownInText);
   }
+  for (const UnseenLaw& law : judgement.unseen_laws) {
+    if (law.in_part) text += Msg("law {} was looked at in part: {}\n", OneLine(law.law), OneLine(law.why));
+  }
   for (const Message& note : judgement.notes) text += Msg("{}\n", note);
   return text;
 }
 
-std::string JudgementJson(const Judgement& judgement) {
+std::string JudgementJson(const JudgedDirectory& judgement) {
   JsonWriter json({.indent = 1, .comma = ",", .not_finite = JsonStyle::NotFinite::kText});
   json.Object([&] {
     json.Member("directory", judgement.directory);
@@ -222,7 +230,17 @@ std::string JudgementJson(const Judgement& judgement) {
     json.Member("alarm_strength", judgement.alarm_strength);
     json.Member("has_loss", judgement.has_loss);
     json.ArrayMember("events", judgement.events, [&](const JudgedEvent& e) { WriteEvent(e, judgement, &json); });
+    json.Member("laws_held", judgement.held_laws);
+    json.ArrayMember("laws_not_seen", judgement.unseen_laws, [&](const UnseenLaw& law) {
+      json.Object([&] {
+        json.Member("law", law.law);
+        json.Member("in_part", law.in_part);
+        json.Member("why", law.why);
+        json.ArrayMember("ranks", law.ranks, [&](size_t rank) { json.UInt(rank); });
+      });
+    });
     json.Member("notes", judgement.notes);
+    WriteConclusion(Conclude(JudgementsOf(judgement)), &json);
   });
   return json.Take() + "\n";
 }

@@ -27,13 +27,15 @@ TEST(LawFile, WhatIsBrokenIsReadAndTheRestRefused) {
   const auto directory = TempDirectory::Create(testing::TempDir(), "laws");
   ASSERT_TRUE(directory.ok());
   const std::string path = JoinPath(directory->path(), "laws.json");
-  std::vector<BrokenLaw> laws;
-  EXPECT_TRUE(ReadBrokenLaws(path, 0, &laws).ok());  // laws were not asked for
-  EXPECT_TRUE(laws.empty());
+  RankLaws read;
+  EXPECT_TRUE(ReadLaws(path, 0, &read).ok());  // laws were not asked for
+  EXPECT_TRUE(read.broken.empty());
   Write(path, R"({"rank": 3, "step": 9, "laws": {"tied": {"looks": 4, "broken": []}, "clip":
       {"broken": [{"name": "0:fc.weight", "step": 5, "last_step": 8, "times": 2, "text": "too large", "rank": null},
                   {"name": "", "step": 6, "last_step": 6, "times": 1, "text": "of all", "rank": 1}]}}})");
-  ASSERT_TRUE(ReadBrokenLaws(path, 3, &laws).ok());
+  ASSERT_TRUE(ReadLaws(path, 3, &read).ok());
+  const std::vector<BrokenLaw>& laws = read.broken;
+  EXPECT_EQ(read.held, 1U);
   ASSERT_EQ(laws.size(), 2U);
   EXPECT_EQ(laws[0].law, "clip");
   EXPECT_EQ(laws[0].names, std::vector<std::string>{"0:fc.weight"});
@@ -42,8 +44,36 @@ TEST(LawFile, WhatIsBrokenIsReadAndTheRestRefused) {
   EXPECT_EQ(laws[1].culprit, 1);
   for (const char* text : {"{", "[]", R"({"laws": 1})", R"({"laws": {"clip": {"broken": [{"step": 1}]}}})"}) {
     Write(path, text);
-    EXPECT_EQ(ReadBrokenLaws(path, 0, &laws).code(), Code::kBadInput) << text;
+    EXPECT_EQ(ReadLaws(path, 0, &read).code(), Code::kBadInput) << text;
   }
+}
+
+TEST(LawFile, ALawThatWasLookedAtInPartIsNotHeld) {
+  const auto directory = TempDirectory::Create(testing::TempDir(), "laws");
+  ASSERT_TRUE(directory.ok());
+  const std::string path = JoinPath(directory->path(), "laws.json");
+  Write(path, R"({"laws": {"tied": {"looks": 4, "broken": []},
+      "accumulation": {"looks": 4, "partly_not_checked": "the model returns no loss", "broken": []},
+      "experts": {"looks": 0, "not_checked": "the model has no experts", "broken": []}}})");
+  RankLaws laws;
+  ASSERT_TRUE(ReadLaws(path, 0, &laws).ok());
+  ASSERT_TRUE(ReadLaws(path, 1, &laws).ok());
+  EXPECT_EQ(laws.held, 2U);
+  ASSERT_EQ(laws.unseen.size(), 2U);
+  EXPECT_TRUE(laws.unseen[0].in_part);
+  EXPECT_EQ(laws.unseen[0].ranks, (std::set<size_t>{0, 1}));
+  JudgedDirectory run;
+  run.steps = 1000;
+  EXPECT_EQ(Conclude(JudgementsOf(run)).kind, JudgementKind::kRoundOff);
+  run.unseen_laws = {laws.unseen[1]};  // what does not occur breaks no law
+  EXPECT_EQ(Conclude(JudgementsOf(run)).kind, JudgementKind::kRoundOff);
+  run.unseen_laws = laws.unseen;
+  EXPECT_EQ(Conclude(JudgementsOf(run)).kind, JudgementKind::kNotSeen);
+  EXPECT_NE(JudgementText(run).English().find("law accumulation was looked at in part"), std::string::npos);
+  run.steps = 100;
+  run.unseen_laws.clear();
+  EXPECT_EQ(Conclude(JudgementsOf(run)).kind, JudgementKind::kTooEarly);
+  EXPECT_EQ(JudgementText(run).English().find("no change"), std::string::npos);
 }
 
 TEST(LawFile, WhatRanksSayAlikeIsOne) {
@@ -72,7 +102,7 @@ TEST(LawEvents, ALawIsEvidenceOfTheChangeBesideIt) {
   ASSERT_EQ(events[1].laws.size(), 1U);
   EXPECT_EQ(events[1].culprit, 2);  // three ranks and more: the laws have a majority
   EXPECT_FALSE(events[1].rank_undecided);
-  Judgement judgement;
+  JudgedDirectory judgement;
   judgement.ranks = 3;
   judgement.events = events;
   EXPECT_NE(JudgementText(judgement).English().find("step 3: law clip broken, b: it does not hold\n"),

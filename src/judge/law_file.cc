@@ -22,7 +22,22 @@ bool ComparesRanks(const std::string& law) {
 
 }  // namespace
 
-Status ReadBrokenLaws(const std::string& path, size_t rank, std::vector<BrokenLaw>* laws) {
+namespace {
+
+void AddUnseen(std::string_view law, std::string_view why, bool in_part, size_t rank, std::vector<UnseenLaw>* unseen) {
+  const auto known = std::find_if(unseen->begin(), unseen->end(), [&](const UnseenLaw& u) {
+    return u.law == law && u.why == why && u.in_part == in_part;
+  });
+  if (known != unseen->end()) {
+    known->ranks.insert(rank);
+  } else {
+    unseen->push_back({std::string(law), std::string(why), in_part, {rank}});
+  }
+}
+
+}  // namespace
+
+Status ReadLaws(const std::string& path, size_t rank, RankLaws* laws) {
   if (!IsRegularFile(path)) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   if (file.text().size() > kMostBytes) return BadInput(Msg("{} is too large for the laws of a rank", path));
@@ -41,8 +56,12 @@ Status ReadBrokenLaws(const std::string& path, size_t rank, std::vector<BrokenLa
       if (!entry["name"].Text().empty()) one.names.emplace_back(entry["name"].Text());
       one.ranks.insert(rank);
       if (entry["rank"].IsInt()) one.culprit = entry["rank"].Int();
-      laws->push_back(std::move(one));
+      laws->broken.push_back(std::move(one));
     }
+    const std::string_view part = law.value["partly_not_checked"].Text(), none = law.value["not_checked"].Text();
+    if (!part.empty()) AddUnseen(law.name, part, true, rank, &laws->unseen);
+    if (!none.empty()) AddUnseen(law.name, none, false, rank, &laws->unseen);
+    laws->held += part.empty() && none.empty() && law.value["broken"].Items().empty();
   }
   return OkStatus();
 }

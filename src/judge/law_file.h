@@ -22,8 +22,22 @@ struct BrokenLaw {
   bool undecided = false;          // ranks differ, and nobody can say which is wrong
 };
 
+/// A law that was looked at in part, or not at all, on some ranks.
+struct UnseenLaw {
+  std::string law, why;
+  bool in_part = false;
+  std::set<size_t> ranks;
+};
+
+/// What a rank's laws.json says of laws.
+struct RankLaws {
+  std::vector<BrokenLaw> broken;
+  std::vector<UnseenLaw> unseen;
+  size_t held = 0;  // laws of this rank that were looked at as a whole and are not broken
+};
+
 /// Appends what the laws.json of a rank has; nothing where there is none. kBadInput when it is another file.
-Status ReadBrokenLaws(const std::string& path, size_t rank, std::vector<BrokenLaw>* laws);
+Status ReadLaws(const std::string& path, size_t rank, RankLaws* laws);
 
 /// By step; what several ranks say alike becomes one. `ranks`: of the run.
 std::vector<BrokenLaw> TogetherOf(std::vector<BrokenLaw> laws, size_t ranks);

@@ -31,7 +31,7 @@ void LiveJudge::EndStep(int64_t step, std::vector<std::string>* told) {
   const bool goes_on = last_alarm_ >= 0 && step <= last_alarm_ + kEventSpan;
   last_alarm_ = step;
   if (goes_on) return;
-  Judgement judgement;
+  JudgedDirectory judgement;
   judgement.ranks = 1;
   judgement.events = WhoBegan(judge_, step);
   for (const RunJudge::Row& row : judge_.rows()) {

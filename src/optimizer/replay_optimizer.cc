@@ -19,6 +19,7 @@ constexpr int64_t kChunk = 1 << 16;
 // Elements of a matrix whose update needs all of it, in memory or in time.
 constexpr int64_t kMostOfAdafactor = int64_t{1} << 26, kMostOfMuon = int64_t{1} << 20;
 constexpr double kClipSlack = 1e-3, kSameNorm = 1e-4;
+constexpr double kStochasticShare = 0.01;  // of small updates; rounding to nearest lets none move a weight
 
 double SumOfSquares(const std::vector<double>& values) {
   double out = 0;
@@ -72,6 +73,10 @@ Status ReplayStep(const RecordedStep& step, OptimizerReplay* out) {
 
 /// Weight decay that rounds away: 1 - lr * decay times a weight is the weight.
 void NoteLostDecay(const OptimizerRecord& record, OptimizerReplay* out) {
+  size_t lost = 0, stochastic = 0;
+  for (const ReplayedWeight& w : out->weights) lost += w.check.lost, stochastic += w.check.stochastic;
+  // What is rounded at random is held by the mean of many steps.
+  if (lost > 0 && static_cast<double>(stochastic) > kStochasticShare * static_cast<double>(lost)) return;
   for (const RecordedStep& step : record.steps) {
     for (const RecordedWeight& w : step.weights) {
       const UpdateRule& rule = step.groups[w.group];
@@ -80,6 +85,7 @@ void NoteLostDecay(const OptimizerRecord& record, OptimizerReplay* out) {
       if (decay >= std::ldexp(1.0, -FractionBits(w.before.dtype) - 2)) continue;
       out->notes.push_back(Msg("a weight decay of {:.3g} a step is less than a {} weight can hold: it has no effect",
                                decay, DTypeName(w.before.dtype)));
+      out->cautions.push_back(out->notes.back());
       return;
     }
   }

@@ -59,6 +59,7 @@ void WeightCheck::Add(const WeightCheck& o) {
   for (size_t i = 0; i < kStateRoles; ++i) states[i].Add(o.states[i]);
   worst_ulp = std::max(worst_ulp, o.worst_ulp);
   lost += o.lost;
+  stochastic += o.stochastic;
   computed = computed && o.computed;
 }
 
@@ -82,6 +83,9 @@ WeightCheck CheckUpdate(const UpdateRule& rule, const WeightValues& values) {
     Judge(values.after[i], updated.weight[i], allowed, &out.weight);
     const double error = std::fabs(values.after[i] - updated.weight[i]) / ulp;
     if (std::isfinite(error)) out.worst_ulp = std::max(out.worst_ulp, error);
+    const double meant = std::fabs(updated.weight[i] - values.before[i]);
+    out.stochastic += values.after[i] != values.before[i] && meant > 0 && meant < 0.4 * ulp &&
+                      std::fabs(values.after[i] - values.before[i]) > 0.9 * UlpAt(values.before[i], values.dtype);
     out.lost += values.after[i] == values.before[i] && updated.weight[i] != values.before[i];
   }
   CheckStates(values, updated, unit, rule.noise, &out);

@@ -22,9 +22,10 @@ struct WeightCheck {
   size_t elements = 0;
   OffCount weight;
   std::array<OffCount, kStateRoles> states;
-  double worst_ulp = 0;  // |recorded - float64| of the weight, in ulp of its type
-  size_t lost = 0;       // elements that did not move though the update is not zero: less than half an ulp
-  bool computed = true;  // false: the record lacks what the rule needs
+  double worst_ulp = 0;   // |recorded - float64| of the weight, in ulp of its type
+  size_t lost = 0;        // elements that did not move though the update is not zero: less than half an ulp
+  size_t stochastic = 0;  // elements that moved by a whole ulp where the update is less than half of one
+  bool computed = true;   // false: the record lacks what the rule needs
 
   bool fine() const;
   size_t off() const;

@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "compare/first_difference/six_digits.h"
 #include "diagnose/story/divergence_json.h"
+#include "diagnose/story/story_judgement.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -377,6 +379,7 @@ std::string SummaryJson(const CompareReport& report) {
   });
   json.Member("html", report.html);
   json.RawMember("verdict", StoryJson(report.story));
+  WriteConclusion(Conclude(JudgementsOf(report.story, Language::kEnglish)), &json);
   json.ObjectMember("first_divergence", [&] { DivergenceMembers(&json, report.divergence); });
   json.Key("repro"), WriteReproReport(&json, report.repro);
   if (report.replayed) json.Key("replays"), WriteReplays(&json, report.replays);

@@ -13,6 +13,7 @@ constexpr Translation kWords[] = {
 #include "base/words/words_commands.def"
 #include "base/words/words_help.def"
 #include "base/words/words_inputs.def"
+#include "base/words/words_judgements.def"
 #include "base/words/words_lab.def"
 #include "base/words/words_messages.def"
 #include "base/words/words_parts.def"

@@ -21,6 +21,8 @@ void PrintWarning(const Message& message) { PrintMessage("[msprobe] warning: ", 
 
 void PrintJson(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+Language LanguageFor(const CommandContext& context) { return context.json ? Language::kEnglish : LocaleLanguage(); }
+
 void PrintForPeople(const Message& message) {
   const std::string shown = InLanguage(message, LocaleLanguage());
   std::fwrite(shown.data(), 1, shown.size(), stdout);

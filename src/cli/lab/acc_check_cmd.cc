@@ -8,9 +8,11 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/lab/lab_options.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 #include "lab/acc_check.h"
 #include "lab/check_tables.h"
 #include "lab/online/online_check.h"
@@ -56,6 +58,33 @@ void WriteCounts(const AccCheckReport& report, JsonWriter* out) {
   json.EndArray();
 }
 
+/// Of the comparison with float64, and of the standard's verdicts.
+std::vector<Judgement> JudgementsOf(const AccCheckReport& report) {
+  constexpr std::array kKinds{JudgementKind::kBitEqual, JudgementKind::kRoundOff, JudgementKind::kSuspicious,
+                              JudgementKind::kBug};
+  std::vector<Judgement> out;
+  const auto add = [&](JudgementKind kind, const Message& evidence, const std::vector<std::string>& names) {
+    Judgement& one = out.emplace_back();
+    one.kind = kind;
+    if (!names.empty()) one.about = Message(OneLine(names.front()));
+    one.evidence.push_back(evidence);
+  };
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    const uint64_t count = report.verdicts[i];
+    if (count == 0) continue;
+    const auto verdict = static_cast<Float64Verdict>(i);
+    add(kKinds[i], Msg("{} calls are {} against float64", count, KnownText(Float64VerdictText(verdict))),
+        verdict >= Float64Verdict::kSuspicious ? report.suspects : std::vector<std::string>());
+  }
+  if (report.failed > 0)
+    add(JudgementKind::kSuspicious, Msg("{} calls fail by the standard", report.failed), report.errors);
+  if (report.passed + report.warned + report.failed + report.skipped + report.resumed == 0) {
+    add(JudgementKind::kNotSeen, Msg("no call was made"), {});
+  }
+  if (!report.truncated.empty()) add(JudgementKind::kNotSeen, report.truncated, {});
+  return out;
+}
+
 std::string Json(const AccCheckReport& report, const std::string& page) {
   JsonWriter json;
   json.BeginObject();
@@ -64,6 +93,7 @@ std::string Json(const AccCheckReport& report, const std::string& page) {
   json.Member("float64", report.float64);
   if (!page.empty()) json.Member("page", page);
   WriteCounts(report, &json);
+  WriteConclusion(Conclude(JudgementsOf(report)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -77,6 +107,7 @@ std::string Json(const OnlineReport& report) {
   json.Member("left", report.left);
   json.Member("steps_left_out", report.steps_left_out);
   WriteCounts(report.calls, &json);
+  WriteConclusion(Conclude(JudgementsOf(report.calls)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -114,13 +145,13 @@ Message Text(const OnlineReport& report, const std::string& output) {
   return out;
 }
 
-Status RunOnline(const AccCheckArgs& args, bool as_json) {
+Status RunOnline(const AccCheckArgs& args, const CommandContext& context) {
   const auto tell = [](const Message& text, bool warning) {
     warning ? PrintWarning(text) : PrintMessage("[msprobe] ", text);
   };
   MSP_ASSIGN_OR_RETURN(const OnlineReport report, CheckOnline(args.online, args.check, tell));
-  as_json ? PrintJson(Json(report)) : PrintForPeople(Text(report, args.check.output));
-  return OkStatus();
+  context.json ? PrintJson(Json(report)) : PrintForPeople(Text(report, args.check.output));
+  return StatusOf(Conclude(JudgementsOf(report.calls)), context.fail_on, {});
 }
 
 /// Numbers of one result after the other come and go: their memory is kept, not fetched from the kernel and wiped each
@@ -133,7 +164,7 @@ void KeepFreedMemory() {
 #endif
 }
 
-Status Run(AccCheckArgs* args, bool as_json) {
+Status Run(AccCheckArgs* args, const CommandContext& context) {
   KeepFreedMemory();
   const AccCheckSettings& settings = args->check;
   bool online = !args->place.empty();
@@ -142,7 +173,7 @@ Status Run(AccCheckArgs* args, bool as_json) {
     online = online || (configured && settings.dump.empty());
   }
   if (!args->place.empty()) MSP_RETURN_IF_ERROR(ReadOnlinePlace(args->place, &args->online));
-  if (online && settings.dump.empty()) return RunOnline(*args, as_json);
+  if (online && settings.dump.empty()) return RunOnline(*args, context);
   if (online) return UsageError(Msg("--online judges what trainings send: leave out -api_info"));
   if (settings.dump.empty())
     return UsageError(Msg("-api_info is missing: the dump.json whose calls are made again, or --online HOST:PORT"));
@@ -151,8 +182,8 @@ Status Run(AccCheckArgs* args, bool as_json) {
   std::string page = JoinPath(DirName(report.float64), CheckPageName(report.float64));
   MSP_ASSIGN_OR_RETURN(const bool made, WriteCheckPage(report.float64, page));
   if (!made) page.clear();
-  as_json ? PrintJson(Json(report, page)) : PrintForPeople(Text(report, page));
-  return OkStatus();
+  context.json ? PrintJson(Json(report, page)) : PrintForPeople(Text(report, page));
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {});
 }
 
 void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, CommandContext* context) {
@@ -183,7 +214,8 @@ void AddOptions(CLI::App* command, const std::shared_ptr<AccCheckArgs>& args, Co
                       "-config: config.json whose section acc_check has white_list, black_list, error_data_path");
   AddStandardsOption(command, &settings->release);
   command->add_flag("--json", context->json, "print the summary as one JSON object");
-  command->callback([args, context] { context->status = Run(args.get(), context->json); });
+  AddFailOn(command, context);
+  command->callback([args, context] { context->status = Run(args.get(), *context); });
 }
 
 }  // namespace

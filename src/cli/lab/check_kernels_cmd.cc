@@ -9,8 +9,10 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 #include "lab/kernels/compiled_kernels.h"
 
 namespace msprobe {
@@ -36,6 +38,30 @@ void WriteFigure(JsonWriter* json, const char* key, double v) {
   }
 }
 
+/// Of the seven verdicts of kernels.py. A value that is recomputed otherwise than it was first is no matter of
+/// rounding.
+JudgementKind KindOf(const CompiledKernel& k) {
+  if (k.wrong()) return JudgementKind::kBug;
+  if (k.verdict == "not known") return JudgementKind::kCannotSay;
+  if (k.recomputed_differently()) return JudgementKind::kSuspicious;
+  if (k.verdict == "same bits") return JudgementKind::kBitEqual;
+  return k.verdict == "eager nearer" ? JudgementKind::kAnotherWay : JudgementKind::kRoundOff;
+}
+
+std::vector<Judgement> JudgementsOf(const CompiledReport& report) {
+  std::vector<Judgement> out;
+  for (const CompiledKernel& k : report.kernels) {
+    Judgement& one = out.emplace_back();
+    one.kind = KindOf(k);
+    one.about = Message(OneLine(k.blamed.empty() ? k.node : k.blamed));
+    one.figure = k.compiled;
+    one.evidence.push_back(one.kind == JudgementKind::kBug ? Msg("{} is compiled wrong", OneLine(k.kernel))
+                                                           : Message(OneLine(k.note.empty() ? k.verdict : k.note)));
+    one.basis = Msg("units of what rounding explains");
+  }
+  return out;
+}
+
 std::string KernelsJson(const CompiledReport& report) {
   JsonWriter json;
   json.BeginObject();
@@ -52,6 +78,7 @@ std::string KernelsJson(const CompiledReport& report) {
     json.EndObject();
   }
   json.EndArray();
+  WriteConclusion(Conclude(JudgementsOf(report)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -79,11 +106,13 @@ Message ReportText(const CompiledReport& report) {
       count("eager nearer"), count("compiled wrong"), count("not known"));
   for (const CompiledKernel& k : report.kernels) {
     if (k.wrong()) out += KernelText(k);
+    if (!k.wrong() && k.recomputed_differently())
+      out += Msg("  {} {}: {} is suspicious: {}\n", k.direction, OneLine(k.kernel), OneLine(k.node), OneLine(k.note));
   }
   return out;
 }
 
-Status Run(CheckKernelsArgs args, bool as_json) {
+Status Run(CheckKernelsArgs args, const CommandContext& context) {
   const size_t colon = args.what.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == args.what.size())
     return UsageError(Msg("check_kernels: give a file and a function in it, such as model.py:make"));
@@ -92,12 +121,12 @@ Status Run(CheckKernelsArgs args, bool as_json) {
   MSP_RETURN_IF_ERROR(MappedFile::Open(args.settings.file).status());
   if (!args.settings.repro_dir.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(args.settings.repro_dir));
   MSP_ASSIGN_OR_RETURN(const CompiledReport report, CheckKernels(args.settings));
-  if (as_json) {
+  if (context.json) {
     PrintJson(KernelsJson(report));
   } else {
     PrintForPeople(ReportText(report));
   }
-  return OkStatus();
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {});
 }
 
 }  // namespace
@@ -110,7 +139,8 @@ void RegisterCheckKernels(CLI::App& app, CommandContext* context) {
   command->add_option("-o,--output", args->settings.repro_dir, "directory of scripts that show wrong results");
   command->add_flag("--forward", args->forward_only, "without the backward pass");
   command->add_flag("--json", context->json, "print the result as one JSON object");
-  command->callback([args, context] { context->status = Run(*args, context->json); });
+  AddFailOn(command, context);
+  command->callback([args, context] { context->status = Run(*args, *context); });
 }
 
 }  // namespace msprobe

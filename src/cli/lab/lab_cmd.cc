@@ -11,9 +11,11 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 #include "lab/relations/relation_matrix.h"
 
 namespace msprobe {
@@ -145,6 +147,29 @@ void WriteCell(const RelationCell& cell, JsonWriter* json) {
   json->EndObject();
 }
 
+/// What a run in another batch or layout changes is rounding of another order; a call that cannot be made says nothing.
+std::vector<Judgement> JudgementsOf(const MatrixReport& report) {
+  std::vector<Judgement> out;
+  for (const RelationOrigin& origin : report.origins) {
+    Judgement& one = out.emplace_back();
+    one.about = Message(std::string(kRelations[origin.relation].name));
+    one.basis = Msg("the same call of the recorded batch");
+    one.kind = origin.row ? JudgementKind::kAnotherWay : JudgementKind::kBitEqual;
+    if (origin.row)
+      one.evidence.push_back(
+          Msg("{} calls change, the first is {}", origin.differ, OneLine(report.rows[*origin.row].full)));
+    if (origin.unknown > 0) one.not_seen.push_back(Msg("{} calls before that cannot be said", origin.unknown));
+  }
+  for (const MatrixRow& row : report.rows) {
+    if (row.answer.why.empty()) continue;
+    Judgement& one = out.emplace_back();
+    one.about = Message(OneLine(row.full));
+    one.not_seen.emplace_back(OneLine(row.answer.why));
+  }
+  if (!report.truncated.empty()) out.emplace_back().not_seen.push_back(report.truncated);
+  return out;
+}
+
 std::string LabJson(const MatrixReport& report) {
   JsonWriter json;
   json.BeginObject();
@@ -155,6 +180,7 @@ std::string LabJson(const MatrixReport& report) {
   json.Member("batch", report.batch);
   json.Member("sequence", report.sequence);
   json.Member("copies", report.copies);
+  WriteConclusion(Conclude(JudgementsOf(report)), &json);
   json.ArrayMember("origins", report.origins, [&](const RelationOrigin& origin) {
     json.BeginObject();
     json.Member("relation", kRelations[origin.relation].name);
@@ -188,15 +214,15 @@ std::string LabJson(const MatrixReport& report) {
   return json.Take() + "\n";
 }
 
-Status Show(const MatrixSettings& settings, bool as_json) {
+Status Show(const MatrixSettings& settings, const CommandContext& context) {
   MSP_ASSIGN_OR_RETURN(const MatrixReport report, MakeRelationMatrix(settings));
   if (!report.truncated.empty()) PrintWarning(report.truncated);
-  as_json ? PrintJson(LabJson(report)) : PrintForPeople(LabText(report));
-  return OkStatus();
+  context.json ? PrintJson(LabJson(report)) : PrintForPeople(LabText(report));
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {});
 }
 
 /// The first step of a program, recorded with its tensors into a directory that is removed.
-Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& program, bool as_json) {
+Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& program, const CommandContext& context) {
   const char* tmp = std::getenv("TMPDIR");
   MSP_ASSIGN_OR_RETURN(auto work, WorkDir::Create(tmp != nullptr && *tmp != '\0' ? tmp : "/tmp"));
   AttachRequest request = args.request;
@@ -206,17 +232,17 @@ Status RecordAndShow(const LabArgs& args, const std::vector<std::string>& progra
   if (code != 0) return BadInput(Msg("{} ended with exit code {}: see its messages", program[0], code));
   MatrixSettings settings = args.settings;
   settings.dump = work->path();
-  return Show(settings, as_json);
+  return Show(settings, context);
 }
 
 Status Run(const LabArgs& args, const CommandContext& context) {
   const std::string& target = args.settings.dump;
   if (target.empty() == context.program.empty())
     return UsageError(Msg("lab takes a dump, a script, or a command after '--': see 'msprobe lab --help'"));
-  if (!context.program.empty()) return RecordAndShow(args, context.program, context.json);
-  if (!EndsWith(target, ".py")) return Show(args.settings, context.json);
+  if (!context.program.empty()) return RecordAndShow(args, context.program, context);
+  if (!EndsWith(target, ".py")) return Show(args.settings, context);
   const char* python = std::getenv("MSPROBE_PYTHON");
-  return RecordAndShow(args, {python != nullptr && *python != '\0' ? python : "python3", target}, context.json);
+  return RecordAndShow(args, {python != nullptr && *python != '\0' ? python : "python3", target}, context);
 }
 
 }  // namespace
@@ -248,6 +274,7 @@ void RegisterLab(CLI::App& app, CommandContext* context) {
                    "positions of the recorded sequences (default: as its first call has them)")
       ->check(CLI::PositiveNumber);
   command->add_flag("--json", context->json, "print the table as one JSON object, call by call");
+  AddFailOn(command, context);
   command->footer("A command comes last: msprobe lab -- python train.py ARGUMENTS");
   command->callback([args, context] { context->status = Run(*args, *context); });
 }

@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "diagnose/overflow/overflow_finding.h"
 #include "dump/gaps.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -35,6 +36,7 @@ Status WriteOverflowNodes(const std::string& directory, const std::string& nodes
 /// `verdict` is the report's answer in short, `file` where the nodes were written.
 Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file);
 /// `verdict` is JSON.
-std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const std::string& file);
+std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const Conclusion& conclusion,
+                         const std::string& file);
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "diagnose/overflow/overflow.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 namespace {
@@ -226,7 +227,8 @@ Message OverflowText(const OverflowReport& report, const std::string& told, cons
   return out;
 }
 
-std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const std::string& file) {
+std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const Conclusion& conclusion,
+                         const std::string& file) {
   JsonWriter json;
   json.BeginObject();
   json.Member("input", report.input);
@@ -235,6 +237,7 @@ std::string OverflowJson(const OverflowReport& report, const std::string& verdic
   json.Member("ranks", report.ranks);
   json.Member("found", !report.first.empty());
   if (!verdict.empty()) json.RawMember("verdict", verdict);
+  WriteConclusion(conclusion, &json);
   for (const auto& [key, list] : {std::pair("first", &report.first), std::pair("absorbed", &report.absorbed)}) {
     json.Key(key);
     json.BeginArray();

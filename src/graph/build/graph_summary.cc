@@ -8,7 +8,9 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "diagnose/story/story_judgement.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 
 namespace msprobe {
 
@@ -138,7 +140,10 @@ std::string GraphSummaryJson(const GraphSummary& s, bool compare, bool overflow_
   });
   json.Key("not_whole"), WriteGaps(&json, s.gaps);
   json.Member("rows_without_tensor", s.unread);
-  if (s.story) json.RawMember("verdict", StoryJson(*s.story));
+  if (s.story) {
+    json.RawMember("verdict", StoryJson(*s.story));
+    WriteConclusion(Conclude(JudgementsOf(*s.story, Language::kEnglish)), &json);
+  }
   json.Key("findings"), WriteFindings(&json, s.findings);
   json.Member("links", s.links);
   if (!structures.empty()) json.RawMember("structure", structures);

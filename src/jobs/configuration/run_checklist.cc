@@ -16,6 +16,7 @@
 #include "jobs/configuration/round_trip.h"
 #include "jobs/configuration/tokenizer_files.h"
 #include "json/writer.h"
+#include "judgement/judgement_json.h"
 #include "sheet/workbook.h"
 
 namespace msprobe {
@@ -157,6 +158,24 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
   return out;
 }
 
+std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language language) {
+  std::vector<Judgement> out;
+  for (const CheckFinding& finding : report.findings) {
+    Judgement& one = out.emplace_back();
+    switch (finding.verdict) {
+      case CheckVerdict::kPass: one.kind = JudgementKind::kBitEqual; break;
+      case CheckVerdict::kAsk:
+      case CheckVerdict::kWarn: one.kind = JudgementKind::kAskPerson; break;
+      case CheckVerdict::kFail: one.kind = JudgementKind::kBug; break;
+      case CheckVerdict::kSkip: one.asked = false; break;
+    }
+    one.about = Message(std::string(finding.rule->id));
+    one.evidence.emplace_back(std::string(finding.Reason(language)));
+    one.basis = Msg("the rules of the checklist");
+  }
+  return out;
+}
+
 std::string ChecklistJson(const ChecklistReport& report) {
   JsonWriter json(kReportStyle);
   json.BeginObject();
@@ -182,6 +201,7 @@ std::string ChecklistJson(const ChecklistReport& report) {
     json.EndObject();
   });
   json.Member("warnings", report.warnings);
+  WriteConclusion(Conclude(JudgementsOf(report, Language::kEnglish)), &json);
   json.EndObject();
   return json.Take() + "\n";
 }

@@ -7,6 +7,7 @@
 #include "base/language.h"
 #include "base/status.h"
 #include "checks/checklist.h"
+#include "judgement/judgement.h"
 
 namespace msprobe {
 
@@ -26,6 +27,8 @@ struct ChecklistReport {
 StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
                                               const std::vector<std::string>& golden, const std::string& output,
                                               Language language);
+
+std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language language);
 
 std::string ChecklistJson(const ChecklistReport& report);
 /// What fails, is odd or must be asked, for a terminal.

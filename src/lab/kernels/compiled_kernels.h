@@ -21,6 +21,11 @@ struct CompiledKernel {
   std::vector<std::string> nodes, lines;
   double compiled = 0, eager = 0;  // multiples of what rounding explains
   bool wrong() const { return verdict == "compiled wrong"; }
+  /// The backward pass computes a value of the forward pass once more, and gets another.
+  bool recomputed_differently() const {
+    return note.find("recomputed: ") != std::string::npos &&
+           note.find("differ from the forward pass") != std::string::npos;
+  }
 };
 
 struct CompiledReport {
