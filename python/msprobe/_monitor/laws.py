@@ -255,6 +255,14 @@ class LawBook:
             if not state.looks and not state.broken
         ]
 
+    def in_part(self) -> list:
+        """A line for each law that was looked at in part and did not break: it does not count as held."""
+        return [
+            f"law {name} looked at in part: {why}"
+            for name, state in self._laws.items()
+            if state.looks and not state.broken and (why := self._why_not(name, True))
+        ]
+
     def write(self) -> None:
         """Writes laws.json, if there is something new."""
         if self._anomalies is not None:
@@ -283,12 +291,18 @@ class LawBook:
 
     def end(self) -> None:
         """Says what the whole run had, and writes it."""
-        held = [name for name, state in self._laws.items() if state.looks and not state.broken]
-        broken, unchecked = self.lines(), self.unchecked()
-        logger.info("monitor: laws: %d held, %d broken, %d not checked", len(held), len(broken), len(unchecked))
+        looked = [name for name, state in self._laws.items() if state.looks and not state.broken]
+        broken, part, unchecked = self.lines(), self.in_part(), self.unchecked()
+        logger.info(
+            "monitor: laws: %d held, %d broken, %d looked at in part, %d not checked",
+            len(looked) - len(part),
+            len(broken),
+            len(part),
+            len(unchecked),
+        )
         for line in broken:
             logger.warning("monitor: %s", line)
-        for line in unchecked:
+        for line in part + unchecked:
             logger.info("monitor: %s", line)
         self._fresh = True
         self.write()

@@ -5,6 +5,7 @@ from typing import Any, Optional
 from ...._capture.guard import of_the_script
 from ...._monitor.anomalies import AnomalyLog
 from ...._monitor.laws import LawBook
+from .parameter_laws import copy_of
 from .watch import LawWatch
 
 
@@ -18,11 +19,16 @@ class MonitoredLaws:
         """Holds an averaged copy of the model against it, for the law `ema`; call it after set_monitor().
 
         Args:
-            model: The copy; its parameters have the names of the model's.
+            model: The copy: a module, or a dict of tensors by name, whose names are those of the model's parameters; or a
+                list of tensors in the order of model.parameters(), all of them or those that require a gradient.
             decay: What it keeps of itself at a step, if that is known.
+
+        Raises:
+            TypeError: The copy is neither of these; nothing is watched, and the training may go on.
         """
+        copy = copy_of(model)
         if self._laws is not None:
-            self._guard(lambda: self._laws.watch_ema(model, decay))
+            self._guard(lambda: self._laws.watch_ema(copy, decay))
 
     def _open_laws(self, anomalies: Optional[AnomalyLog]) -> None:
         self._book = None

@@ -1,6 +1,7 @@
 """Laws of parameters: tied weights, types that must not fall, averaged copies."""
 
-from typing import Any, Optional
+from collections.abc import Mapping
+from typing import Any, Optional, Union
 
 import torch
 
@@ -9,6 +10,29 @@ from .scene import Scene, bit_sums, is_dtensor, rounding
 
 _FIT = 1e-4  # of an average's samples, relative to what they moved
 _SAME_RATE = 2  # looks
+
+
+def copy_of(given: Any) -> Union[dict, list]:
+    """An averaged copy as its tensors by name, or in their order.
+
+    Args:
+        given: A module, a dict of tensors, or a list or tuple of tensors.
+
+    Returns:
+        A dict, or a list where there are no names.
+
+    Raises:
+        TypeError: It is neither of these.
+    """
+    if hasattr(given, "named_parameters"):
+        return {name.removeprefix("module."): p for name, p in given.named_parameters()}
+    tensors = given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else None
+    if tensors is None or not tensors or not all(isinstance(t, torch.Tensor) for t in tensors):
+        kind = type(given).__name__
+        raise TypeError(f"watch_ema takes a module, or a dict or list of tensors; it was given {kind}")
+    if isinstance(given, Mapping):
+        return {str(name).removeprefix("module."): t for name, t in given.items()}
+    return list(given)
 
 
 class ParameterLaws:
@@ -125,10 +149,15 @@ class ParameterLaws:
 
     # ---- averaged copies
 
-    def watch_ema(self, model: Any, decay: Optional[float]) -> None:
-        """Holds an averaged copy against the parameters."""
+    def watch_ema(self, copy: Any, decay: Optional[float]) -> None:
+        """Holds an averaged copy, as copy_of() gives it, against the parameters."""
         online = {name.removeprefix("module."): p for name, p in self._scene.parameters.items()}
-        copy = {name.removeprefix("module."): p for name, p in model.named_parameters()}
+        if isinstance(copy, list):
+            named = self._named(copy, online)
+            if named is None:
+                self._book.not_checked("ema", f"a list of {len(copy)} tensors is not that of the model's parameters")
+                return
+            copy = named
         pairs = [
             (name, copy[name], online[name])
             for name in copy
@@ -138,6 +167,16 @@ class ParameterLaws:
             self._book.not_checked("ema", "the copy has no parameter of the model's names and shapes")
             return
         self._averages.append({"pairs": pairs, "decay": decay, "before": None, "still": 0, "equal": 0})
+
+    @staticmethod
+    def _named(copy: list, online: dict) -> Optional[dict]:
+        """A list in the order of the parameters, all of them or those that are trained, by their names."""
+        trained = {name: p for name, p in online.items() if p.requires_grad}
+        for parameters in (online, trained):
+            shapes = [p.shape for p in parameters.values()]
+            if shapes == [t.shape for t in copy]:
+                return dict(zip(parameters, copy))
+        return None
 
     def _ema(self) -> None:
         if not self._averages:
