@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "base/yaml.h"
 #include "tensor/kernels/finfo.h"
 
