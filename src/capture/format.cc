@@ -75,7 +75,7 @@ class Formatter {
     out_->EndArray();
     t.xor_only ? Digest(t) : Statistics(t);
     if (names_.tells_requires_grad) out_->Key("requires_grad"), out_->Bool(t.requires_grad);
-    Extra(t);
+    if (!t.extra_last) Extra(t);
     if (t.file_length > 0) {
       out_->Key("data_name");
       out_->String(std::string_view(r_.text).substr(t.file, t.file_length));
@@ -87,6 +87,7 @@ class Formatter {
       out_->String(hex);
     }
     Findings(t);
+    if (t.extra_last) Extra(t);
     out_->EndObject();
   }
 

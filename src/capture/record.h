@@ -31,6 +31,7 @@ struct TensorRecord {
   uint32_t dims = 0;  // first of its dims in Record::dims
   int32_t slot = -1;  // of a value that comes later from a device; the record waits for it
   uint32_t extra_length = 0;
+  bool extra_last = false;           // behind all other members
   uint64_t extra = 0;                // in Record::text: members of its own, `"key": value, ...`
   const char* type = nullptr;        // as dumps name the class; null: a plain tensor. Of static storage, as the next.
   const char* dtype_name = nullptr;  // "torch.qint8": where `dtype` is not what the tensor says it has

@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 # gradient, up to rounding from there to the optimizer.
 BITS, ROUNDING, SHAPE, BITS_OF_FORWARD = "bits", "rounding", "shape", "bits up to the first gradient"
 # What ours says in addition, behind all else.
-MORE = ("unwritten", "nan_count", "inf_count", "overflow_margin")
+MORE = ("buffer", "unwritten", "nan_count", "inf_count", "overflow_margin")
 STATISTICS = ("Max", "Min", "Mean", "Norm")
 
 

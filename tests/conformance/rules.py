@@ -17,6 +17,7 @@ class Rule(NamedTuple):
 
 STATISTICS = "Mean, Norm"
 MORE = "items of tensors with NaN, infinities, or values near the greatest of their type"
+BUFFER = "tensors that a module keeps beside its parameters, where a function is given one"
 UNWRITTEN = "memory that nobody has written"
 XOR = "`xor` of tensors with no dimension, of dimensions of one element with a different stride, of conjugated and negated tensors"
 OTHER_NAMES = "functions that the framework reaches by a different name (`torch._VF.lstm` in nn.LSTM)"
@@ -53,6 +54,7 @@ FUNCTIONS = r"(?!Module\.).*\.forward|optimizer|clip_grad"
 ALL_RULES = (
     Rule(STATISTICS, "any", "value", "any", "Mean|Norm"),
     Rule(MORE, "any", "keys", "any", "nan_count|inf_count|overflow_margin"),
+    Rule(BUFFER, "any", "keys", "any", "buffer"),
     Rule(UNWRITTEN, "any", "keys", "any", "unwritten"),
     Rule(XOR, "any", "value", "any", "xor of a number"),
     Rule(OTHER_NAMES, "rnn", "only ours in names", RECURRENT),

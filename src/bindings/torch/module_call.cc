@@ -21,6 +21,15 @@ bool MayBeUsedLater(PyObject* tensor) {
 
 std::vector<OpenCall>& OpenCalls() { return PerThread<std::vector<OpenCall>>(); }
 
+const std::string* BufferName(const char* data) {
+  const std::vector<OpenCall>& calls = OpenCalls();
+  if (calls.empty() || data == nullptr) return nullptr;
+  for (const ModuleBuffer& buffer : calls.back().buffers) {
+    if (buffer.data == data) return &buffer.name;
+  }
+  return nullptr;
+}
+
 void SetInputs(OpenCall* call, PyObject* args) {
   std::vector<PyObject*> tensors;
   if (!torch_objects().Grad()) return;

@@ -19,6 +19,12 @@ struct ModuleSite {
   ModuleParams params;
 };
 
+// A tensor that a module keeps beside its parameters.
+struct ModuleBuffer {
+  const char* data;
+  std::string name;
+};
+
 // A call of a module that has begun and not ended.
 struct OpenCall {
   std::shared_ptr<ModuleSite> site;
@@ -27,11 +33,14 @@ struct OpenCall {
   int depth;  // of the interpreter's stack
   Record* record = nullptr;
   std::unique_ptr<Record> parameters;  // as they are when the forward begins
+  std::vector<ModuleBuffer> buffers;   // of the module itself
   ModuleBackwardPtr backward;
 };
 
 /// Of this thread, innermost last.
 std::vector<OpenCall>& OpenCalls();
+/// The name of the buffer of the innermost one that begins at `data`; null where none does.
+const std::string* BufferName(const char* data);
 
 /// Right before the forward: its gradients will leave it by these arguments.
 void SetInputs(OpenCall* call, PyObject* args);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "bindings/torch/late_outputs.h"
 #include "bindings/torch/leaf_memo.h"
 #include "bindings/torch/module_call.h"
+#include "bindings/torch/tensors.h"
 #include "bindings/torch/torch_objects.h"
 
 namespace msprobe {
@@ -88,6 +90,24 @@ void KeepParameters(OpenCall* call, PyObject* module) {
   call->parameters = std::move(part);
 }
 
+// What a function is given of them has no other name.
+void KeepBuffers(OpenCall* call, PyObject* module) {
+  constexpr size_t kLongestName = 200;
+  const Ref buffers(PyObject_GetAttr(module, torch_names.buffers));
+  if (!buffers || !PyDict_Check(buffers.get())) return PyErr_Clear();
+  PyObject *name, *buffer;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(buffers.get(), &position, &name, &buffer)) {
+    const char* text = buffer != Py_None && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+    if (text == nullptr) PyErr_Clear();
+    const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+    const std::string_view is = text == nullptr ? std::string_view() : text;
+    TensorLook look;
+    if (!is.empty() && is.size() < kLongestName && std::ranges::all_of(is, plain) && LookAtHostTensor(buffer, &look))
+      call->buffers.push_back({look.data, std::string(is)});
+  }
+}
+
 // Beside the output.
 void RecordParameters(OpenCall* call, PyObject* module) {
   if (call->parameters != nullptr) return call->record->Append(*call->parameters);
@@ -131,6 +151,7 @@ PyObject* BeginCall(const std::shared_ptr<ModuleSite>& site, PyObject* module, P
   const bool in_place = r.trigger.active() && AttrIsTrue(module, torch_names.inplace);
   call.record = BeginModuleRecord(call.name, args, kwargs, in_place);
   KeepParameters(&call, module);
+  KeepBuffers(&call, module);
   site->params.Hook(module);
   if (torch_objects().Grad()) site->params.grads->called = r.generation;
   if (!site->legacy_backward_hook && r.aside == 0) SetInputs(&call, args);

@@ -8,6 +8,7 @@
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
 #include "bindings/torch/leaf_memo.h"
+#include "bindings/torch/module_call.h"
 #include "bindings/torch/torch_objects.h"
 #include "bindings/torch/unwritten.h"
 
@@ -214,6 +215,10 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
     if (remember && !known) memo.Add(tensor, view, t);
     if (saved) record->SetFile(&t, file);
     if (later) HoldTensor(record, tensor, look);
+  }
+  if (const std::string* name = label == nullptr ? BufferName(look.data) : nullptr) {
+    record->Extra(&t, "\"buffer\": \"" + *name + "\"");
+    t.extra_last = true;
   }
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;

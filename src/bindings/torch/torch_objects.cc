@@ -27,6 +27,7 @@ void InitNames() {
                 .name = nullptr,
                 .variable = PyUnicode_InternFromString("variable")};
   torch_names.is_compiling_flag = PyUnicode_InternFromString("_is_compiling_flag");
+  torch_names.buffers = PyUnicode_InternFromString("_buffers");
   torch_names.parameters = PyUnicode_InternFromString("_parameters");
   torch_names.is_full_backward_hook = PyUnicode_InternFromString("_is_full_backward_hook");
   torch_names.backward_hooks = PyUnicode_InternFromString("_backward_hooks");
