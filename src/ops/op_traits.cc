@@ -198,6 +198,8 @@ bool HasArbitraryValues(std::string_view op_name) { return IsArbitraryApi(op_nam
 
 bool OnlyMovesOrCasts(std::string_view op_name) { return TraitsOf(ApiOrClassOf(op_name)).Has(kMoves | kUndefined); }
 
+bool DrawsRandomNumbers(std::string_view op_name) { return TraitsOf(ApiOrClassOf(op_name)).Has(kDraws); }
+
 bool ChangesArguments(std::string_view api) {
   api.remove_prefix(api.rfind('.') + 1);  // npos + 1 is 0
   if (EndsWith(api, "_") && !EndsWith(api, "__")) return true;

@@ -35,6 +35,7 @@ enum Bits : uint16_t {
   kSums = 1 << 9,           // of a communication: each rank gives a summand
   kExcused = 1 << 10,       // mindstudio-probe's graphs do not mark NaN in what it returns, or in the argument it fills
   kExcusedByName = 1 << 11,  // of these a communication whose other keyword arguments are looked at
+  kDraws = 1 << 12,          // random numbers: another generator, seed or release gives others
 };
 }  // namespace op_trait
 
@@ -61,6 +62,9 @@ bool HasArbitraryValues(std::string_view op_name);
 
 /// True for ops that give other memory, dtype or device to the same values: which run has them says nothing by itself.
 bool OnlyMovesOrCasts(std::string_view op_name);
+
+/// True for ops whose result depends on random numbers.
+bool DrawsRandomNumbers(std::string_view op_name);
 
 /// True for an API that writes to its first argument: "add_", "Tensor.__iadd__".
 bool ChangesArguments(std::string_view api);
