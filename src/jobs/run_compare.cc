@@ -147,6 +147,7 @@ StatusOr<std::vector<ReplayedOp>> FindAndReplay(PairWork* work, Replayer* replay
 StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(Mapping mapping, LoadMapping(request.mapping));
   mapping.name_a_line = request.xlsx;
+  mapping.by_name = request.plain;
   MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden));
   if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());

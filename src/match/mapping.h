@@ -37,6 +37,7 @@ struct Mapping {
   std::vector<LayerRule> layers;
   std::string layer_file;      // that they are of: its path, or "template NAME"; "" without one
   Fused fused = Fused::kNone;  // training against inference: projections that the inference engine fuses
+  bool by_name = false;        // modules of wrapped models and of another class stand alone, as the earlier tool has it
   bool name_a_line = false;    // names of fused items on a line each, as workbooks have them
 };
 

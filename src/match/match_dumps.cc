@@ -206,7 +206,10 @@ StatusOr<MatchPlan> MatchRenamed(const DumpFile& target, const DumpFile& golden,
     renamed = MapModules(Views(renamed), OpNames(golden), golden_framework == Framework::kPyTorch ? "Module" : "Cell");
   if (cross && target_framework == Framework::kMindSpore)
     renamed = MapApis(Views(renamed), OpNames(golden), mapping.apis);
-  if (!cross && !cells && !options.exact) renamed = NamesWithoutChunk(target, golden);
+  if (!cross && !cells && !options.exact) {
+    renamed = NamesWithoutChunk(target, golden);
+    if (renamed.empty() && !mapping.by_name) renamed = NamesOfWrapped(target, golden);
+  }
   const bool other_names = cross || cells || !renamed.empty();
   MatchPlan plan = MatchOps(other_names ? NameSequence(renamed) : NameSequence(target.ops()), golden.ops(), options);
   plan.cross = cross;

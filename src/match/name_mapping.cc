@@ -1,5 +1,6 @@
 #include "match/name_mapping.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -226,6 +227,88 @@ std::string_view FirstModule(const OpList& ops) {
   return {};
 }
 
+constexpr size_t kVoters = 64;     // modules that are asked for a prefix
+constexpr double kMost = 0.6;      // of them that have to agree
+constexpr double kOwnNames = 0.5;  // of the modules that may have a partner by name where a prefix is looked for
+constexpr std::string_view kWrappers[] = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"};
+
+/// "Module.layers.0.mlp.FeedForward.forward.0" in parts.
+struct ModuleName {
+  std::string_view root, path, type, rest;
+};
+
+ModuleName SplitModule(std::string_view name) {
+  ModuleName out;
+  const std::string_view base = ParseOpName(name).base;
+  const size_t first = base.find('.'), last = base.rfind('.');
+  if (first == std::string_view::npos || last == first) return out;  // the model itself has no path
+  out.root = base.substr(0, first);
+  out.path = base.substr(first + 1, last - first - 1);
+  out.type = base.substr(last + 1);
+  out.rest = name.substr(base.size());
+  return out;
+}
+
+/// Without the names that compilers and shardings put between.
+std::string Unwrapped(std::string_view path) {
+  std::string out;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    const std::string_view part = path.substr(begin, end - begin);
+    if (std::ranges::find(kWrappers, part) == std::end(kWrappers)) out.append(out.empty() ? "" : ".").append(part);
+    begin = end + 1;
+  }
+  return out;
+}
+
+/// The modules of a run by their unwrapped paths, in the order of their first call.
+struct Modules {
+  struct Place {
+    std::string path;
+    std::vector<std::string> types;
+  };
+  std::unordered_map<std::string, Place> places;
+  std::vector<std::string> paths;
+
+  explicit Modules(const OpList& ops) {
+    std::unordered_set<std::string_view> seen;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      const std::string_view name = ops.NameAt(i);
+      if (!IsModuleName(name) || !seen.insert(ParseOpName(name).base).second) continue;
+      const ModuleName module = SplitModule(name);
+      if (module.path.empty()) continue;
+      const std::string path = Unwrapped(module.path);
+      Place& place = places[path];
+      if (place.types.empty()) paths.push_back(path), place.path = module.path;
+      if (std::ranges::find(place.types, module.type) == place.types.end()) place.types.emplace_back(module.type);
+    }
+  }
+};
+
+/// What most paths of `longer` have in front of those of `shorter`, with the dot behind it; "" for nothing.
+std::string PrefixOf(const Modules& longer, const Modules& shorter) {
+  std::unordered_map<std::string, size_t> votes;
+  const size_t step = std::max<size_t>(1, shorter.paths.size() / kVoters);
+  size_t voters = 0;
+  for (size_t i = 0; i < shorter.paths.size(); i += step, ++voters) {
+    const std::string tail = "." + shorter.paths[i];
+    for (const std::string& path : longer.paths) {
+      if (EndsWith(path, tail)) ++votes[path.substr(0, path.size() - tail.size() + 1)];
+    }
+  }
+  const auto most = std::ranges::max_element(votes, {}, &std::pair<const std::string, size_t>::second);
+  const bool agreed = most != votes.end() && static_cast<double>(most->second) >= kMost * static_cast<double>(voters);
+  return agreed ? most->first : std::string();
+}
+
+bool SameNames(const OpList& ops, const DumpFile& other) {
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (IsModuleName(name) && EndsWith(name, ".forward.0") && !other.FindOp(name)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::string> NamesWithoutChunk(const DumpFile& target, const DumpFile& golden) {
@@ -239,6 +322,38 @@ std::vector<std::string> NamesWithoutChunk(const DumpFile& target, const DumpFil
   const std::string_view from = prefix(target.ops()), to = prefix(golden.ops());
   if (from == to || from.empty() || to.empty()) return out;
   for (size_t i = 0; i < target.ops().size(); ++i) out.push_back(WithPrefix(target.ops().NameAt(i), from, to));
+  return out;
+}
+
+std::vector<std::string> NamesOfWrapped(const DumpFile& target, const DumpFile& golden) {
+  std::vector<std::string> out;
+  if (SameNames(target.ops(), golden)) return out;
+  const Modules mine(target.ops()), theirs(golden.ops());
+  const auto named = std::ranges::count_if(mine.paths, [&](const std::string& p) { return theirs.places.contains(p); });
+  const auto fewest = static_cast<double>(std::min(mine.paths.size(), theirs.paths.size()));
+  std::string off, on;  // prefixes that only the target, or the golden run, has
+  if (static_cast<double>(named) <= kOwnNames * fewest) {
+    off = PrefixOf(mine, theirs);
+    if (off.empty()) on = PrefixOf(theirs, mine);
+  }
+  bool changed = false;
+  for (size_t i = 0; i < target.ops().size(); ++i) {
+    const std::string_view name = target.ops().NameAt(i);
+    out.emplace_back(name);
+    const ModuleName module = IsModuleName(name) ? SplitModule(name) : ModuleName();
+    if (module.path.empty() || golden.FindOp(name)) continue;
+    std::string path = Unwrapped(module.path);
+    if (!off.empty() && StartsWith(path, off)) path.erase(0, off.size());
+    const auto place = theirs.places.find(on + path);
+    if (place == theirs.places.end()) continue;
+    const std::vector<std::string>& types = place->second.types;
+    const bool same = std::ranges::find(types, module.type) != types.end();
+    std::string there = std::string(module.root) + "." + place->second.path + "." +
+                        (same ? std::string(module.type) : types.front()) + std::string(module.rest);
+    changed = changed || there != name;
+    out.back() = std::move(there);
+  }
+  if (!changed) out.clear();
   return out;
 }
 

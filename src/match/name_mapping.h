@@ -40,4 +40,9 @@ std::string_view ApiOfOp(std::string_view op);
 /// one: "Module.0.x" is "Module.x". Empty where the modules of both sides are named alike.
 std::vector<std::string> NamesWithoutChunk(const DumpFile& target, const DumpFile& golden);
 
+/// The names of the target's ops as the golden run would have them: without what a wrapper puts in front of the paths
+/// of its modules (or with it), and with the golden run's class where the two have other classes at one path. Empty
+/// where the modules of both sides are named alike, and where nothing is gained.
+std::vector<std::string> NamesOfWrapped(const DumpFile& target, const DumpFile& golden);
+
 }  // namespace msprobe

@@ -20,7 +20,7 @@ AGREE = """compare_L0_md5_weight compare_L0_stat_weight compare_L1_md5_weight co
  compare_mix_stat_weight_da_dir compare_tp_md5_da compare_tp_weight_da
  compare_mix_stat_bench compare_mix_stat_bf16 compare_mix_stat_ckpt compare_mix_stat_ckpt2 compare_mix_stat_extra compare_mix_stat_nan
  compare_mix_stat_rope compare_mix_stat_weight compare_mix_stat_weight_step1 compare_mix_stat_weight_stepdir
- compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_renL0_cm compare_ren_none compare_tp_bwdnan
+ compare_mix_stat_weight_xlsx compare_mix_xor_weight compare_proc compare_proc_dir compare_renL0_cm compare_tp_bwdnan
  compare_tp_commnan compare_tp_md5 compare_tp_nan compare_tp_weight compare_tp_weight_xlsx""".split()
 # As above, for tensor dumps: metrics within 1e-9, and one rule whose threshold is the documented one (assert_same_tensors).
 AGREE_TENSOR = """compare_L0_tensor_weight compare_L1_tensor_weight compare_debug_tensor compare_m2_L0_tensor compare_mix_tensor_bench
@@ -39,7 +39,7 @@ WRONG_INPUT = [
 DIFFERENT = """compare_mix_md5_weight_fm compare_mix_stat_weight_fm compare_mix_stat_extra_fm compare_mix_stat_ckpt_fm
  compare_mix_stat_weight_rootdir compare_L1_dm compare_ren_lm compare_verl_fsdp
  compare_verl_fsdp_xlsx compare_mix_md5_weight_da compare_mix_stat_weight_da
- compare_mix_struct""".split()
+ compare_mix_struct compare_ren_none""".split()
 csv.field_size_limit(1 << 30)
 
 
@@ -371,6 +371,24 @@ def test_data_mapping_leaves_other_items_to_their_names(tmp_path):
     for want, row, number in zip(old, got, plain):
         assert row == (number if ".backward." in row[0] else want)
         assert (row[0] != row[1]) == (row[0] in listed or number[0] != number[1]) or row[0] == "NPU Name"
+
+
+def test_modules_of_another_class_at_the_same_path_are_a_pair(tmp_path):
+    """The old tool has them alone; so has --plain, and all others as they were."""
+    root, _ = run_case("compare_ren_none", tmp_path / "plain", env={"MSPROBE_PLAIN": "1"})
+    ((name, old),) = tables(root / "expected" / "compare_ren_none" / "out").items()
+    plain = tables(tmp_path / "plain")[name]
+    assert plain == old
+    run_case("compare_ren_none", tmp_path / "paired")
+    paired = tables(tmp_path / "paired")[name]
+    alone = {row[0] for row in old if row[1] == "N/A"}
+    found = [row for row in paired if row[0] in alone and row[1] != "N/A"]
+    assert len(found) > 20 and all(row[0].startswith("Module.") for row in found)
+    assert all(
+        row[0].split(".forward")[0].rpartition(".")[0] == row[1].split(".forward")[0].rpartition(".")[0]
+        for row in found
+        if ".forward" in row[0]
+    )
 
 
 LAYER_FILES = [("compare_result", "csv")] + [

@@ -100,7 +100,13 @@ StatusOr<std::vector<OneSidedModule>> OneSidedModules(const DumpPair& pair, cons
   const std::vector<uint32_t> golden_lone(plan.golden_only.begin(), plan.golden_only.end());
   const bool any = AnyModule(target_ops, target_lone) || AnyModule(golden_ops, golden_lone);
   if (!any || plan.fused || !ShareModules(target_ops, plan)) return std::vector<OneSidedModule>();
-  const TextIds target_paths = PathsOf(target_ops), golden_paths = PathsOf(golden_ops);
+  // What is paired under another name is there on both sides, too.
+  TextIds target_paths = PathsOf(target_ops), golden_paths = PathsOf(golden_ops);
+  for (size_t i = 0; i < plan.golden_of.size(); ++i) {
+    if (plan.golden_of[i] == kNoOp || !IsForwardModule(target_ops.NameAt(i))) continue;
+    golden_paths.Insert(PathOf(ParseOpName(target_ops.NameAt(i)).base));
+    target_paths.Insert(PathOf(ParseOpName(golden_ops.NameAt(plan.golden_of[i])).base));
+  }
   MSP_ASSIGN_OR_RETURN(std::vector<OneSidedModule> out,
                        Side(false, *pair.target, target, target_lone).Find(golden_paths));
   MSP_ASSIGN_OR_RETURN(const std::vector<OneSidedModule> more,

@@ -208,6 +208,7 @@ void MoveToFront(size_t from, bool tensors, OpDiff* out) {
 Status DiffFusedOp(const DumpPair& pair, size_t index, OpDiff* out) {
   const FusedPlan& plan = *pair.plan.fused;
   out->op = pair.target->ops().NameAt(index);
+  out->golden_op = {};
   out->matched = plan.group_of[index] != kNoGroup;
   out->skipped = plan.skipped[index];
   out->rows_used = out->golden_used = 0;

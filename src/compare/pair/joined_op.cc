@@ -138,6 +138,7 @@ std::vector<GivenTensor> GivenBy(const std::vector<ItemView>& items, size_t coun
 
 Status DescribeJoined(const LinkedDumps& of, size_t index, const OpLinks& links, OpDiff* out) {
   out->op = of.target.ops().NameAt(index);
+  out->golden_op = {};
   out->matched = true;
   out->docs.clear();
   const std::vector<uint32_t> own{static_cast<uint32_t>(index)}, whole{links.others};

@@ -73,6 +73,7 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
   const std::string_view name = pair.target->ops().NameAt(index);
   if (links != pair.plan.links.end()) {
     out->op = name;
+    out->golden_op = {};
     out->matched = pair.plan.golden_of[index] != kNoOp;
     DescribeOp(name, *target, pair.options.mode, &out->scratch, &out->target, &out->rows_used);
     MSP_RETURN_IF_ERROR(GatherPartners(dumps, links->second, out));

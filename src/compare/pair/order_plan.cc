@@ -1,6 +1,9 @@
 #include "compare/pair/order_plan.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/page_trim.h"
 #include "base/parallel.h"
@@ -34,7 +37,46 @@ struct PlaceKeys {
   BigArray<uint64_t> plain, shaped;
 };
 
-StatusOr<PlaceKeys> Keys(const DumpFile& dump, const ModuleTree& tree) {
+/// What modules of the target are called in the golden run, where one of the runs wraps them or has another class
+/// there.
+struct GoldenNames {
+  std::unordered_map<std::string_view, std::string_view> of;
+  /// Then what wraps modules, and is in one run only, is not where they are called.
+  std::unordered_set<std::string_view> paired[2];
+};
+
+GoldenNames NamesInGolden(const DumpPair& pair) {
+  GoldenNames out;
+  for (size_t i = 0; i < pair.plan.golden_of.size(); ++i) {
+    const uint32_t g = pair.plan.golden_of[i];
+    if (g == kNoOp || !IsModuleName(pair.target->ops().NameAt(i))) continue;
+    const std::string_view mine = ParseOpName(pair.target->ops().NameAt(i)).base;
+    const std::string_view theirs = ParseOpName(pair.golden->ops().NameAt(g)).base;
+    if (mine != theirs) out.of.emplace(mine, theirs);
+  }
+  for (size_t i = 0; i < pair.plan.golden_of.size() && !out.of.empty(); ++i) {
+    const uint32_t g = pair.plan.golden_of[i];
+    if (g == kNoOp) continue;
+    out.paired[0].insert(ParseOpName(pair.target->ops().NameAt(i)).base);
+    out.paired[1].insert(ParseOpName(pair.golden->ops().NameAt(g)).base);
+  }
+  return out;
+}
+
+StatusOr<PlaceKeys> Keys(const DumpFile& dump, const ModuleTree& tree, const GoldenNames& names, bool golden) {
+  const auto named = [&](std::string_view base) {
+    const auto found = golden || names.of.empty() ? names.of.end() : names.of.find(base);
+    return found == names.of.end() ? base : found->second;
+  };
+  const auto parent_of = [&](std::string_view op) {
+    std::string_view parent = tree.ParentOf(op);
+    if (names.of.empty()) return parent;
+    tree.ForEachAround(op, [&](std::string_view around) {
+      parent = IsModuleName(around) && !names.paired[golden].contains(ParseOpName(around).base) ? "" : around;
+      return parent.empty();
+    });
+    return parent;
+  };
   const OpList& ops = dump.ops();
   PlaceKeys keys{BigArray<uint64_t>(ops.size()), BigArray<uint64_t>(ops.size())};
   const auto fill = [&](size_t task) -> Status {
@@ -43,10 +85,10 @@ StatusOr<PlaceKeys> Keys(const DumpFile& dump, const ModuleTree& tree) {
     for (size_t i = task * kOpsPerTask; i < std::min(ops.size(), (task + 1) * kOpsPerTask); ++i) {
       if (i % kStepsBetweenTrims == 0) TrimMaps();
       const NameParts name = ParseOpName(ops.NameAt(i));
-      uint64_t key = MixHash(HashOf(name.base), static_cast<uint64_t>(name.direction));
+      uint64_t key = MixHash(HashOf(named(name.base)), static_cast<uint64_t>(name.direction));
       // The number of a module's call is another one where a part of the forward pass runs again.
-      const NameParts parent = ParseOpName(tree.ParentOf(name.full));
-      key = MixHash(key, HashOf(parent.base) + static_cast<uint64_t>(parent.direction));
+      const NameParts parent = ParseOpName(parent_of(name.full));
+      key = MixHash(key, HashOf(named(parent.base)) + static_cast<uint64_t>(parent.direction));
       keys.plain[i] = key;
       if (!IsModuleName(name.full)) {
         MSP_RETURN_IF_ERROR(dump.ParseOp(i, &doc));
@@ -107,13 +149,14 @@ void FillGaps(const BigArray<uint64_t>& target, const BigArray<uint64_t>& golden
   plan->golden_only.resize(static_cast<size_t>(left - plan->golden_only.begin()));
 }
 
-/// True when some pair has different bases: a mapping file says what belongs together.
+/// True when a mapping file says what belongs together.
 bool IsMapped(const DumpPair& pair) {
   for (size_t i = 0; i < pair.plan.golden_of.size(); ++i) {
     const uint32_t g = pair.plan.golden_of[i];
     if (g == kNoOp) continue;
     const std::string_view target = pair.target->ops().NameAt(i), golden = pair.golden->ops().NameAt(g);
-    if (target != golden && ParseOpName(target).base != ParseOpName(golden).base) return true;
+    if (target == golden || ParseOpName(target).base == ParseOpName(golden).base) continue;
+    if (!IsModuleName(target) || pair.plan.how != "exact") return true;
   }
   return false;
 }
@@ -123,8 +166,9 @@ bool IsMapped(const DumpPair& pair) {
 StatusOr<MatchPlan> AlignByOrder(const DumpPair& pair, const ModuleTree& target, const ModuleTree& golden) {
   const size_t unmatched = pair.plan.target_only() + pair.plan.golden_only.size();
   if (unmatched == 0 || pair.plan.options.exact || !pair.options.check_dtype || IsMapped(pair)) return MatchPlan();
-  MSP_ASSIGN_OR_RETURN(const PlaceKeys a, Keys(*pair.target, target));
-  MSP_ASSIGN_OR_RETURN(const PlaceKeys b, Keys(*pair.golden, golden));
+  const GoldenNames names = NamesInGolden(pair);
+  MSP_ASSIGN_OR_RETURN(const PlaceKeys a, Keys(*pair.target, target, names, false));
+  MSP_ASSIGN_OR_RETURN(const PlaceKeys b, Keys(*pair.golden, golden, names, true));
   MatchPlan plan = PlanOf(pair, a.shaped, b.shaped);
   // Runs that are split differently share no shapes.
   if (plan.matched * 2 < pair.plan.matched) {

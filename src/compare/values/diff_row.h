@@ -68,12 +68,12 @@ class BigArray;
 /// All of one op. Reused from op to op, so that a long comparison does not allocate; vectors keep their size, counts
 /// tell what is valid.
 struct OpDiff {
-  std::string_view op;
-  bool matched = false;          // the op has a partner (its rows may still have none)
-  bool skipped = false;          // no part of the comparison
-  bool cross = false;            // of two frameworks, whose functions take other arguments: only tensors are compared
-  bool implementations = false;  // of two programs for one model in one framework
-  bool resplit = false;          // its ranks divide the model in another way: sums round otherwise everywhere
+  std::string_view op, golden_op;  // their names; "" where that is not known
+  bool matched = false;            // the op has a partner (its rows may still have none)
+  bool skipped = false;            // no part of the comparison
+  bool cross = false;              // of two frameworks, whose functions take other arguments: only tensors are compared
+  bool implementations = false;    // of two programs for one model in one framework
+  bool resplit = false;            // its ranks divide the model in another way: sums round otherwise everywhere
   std::vector<ItemView> target, golden;
   size_t rows_used = 0, golden_used = 0;
   ValidLengths valid;               // of the outputs of both sides, where an input says it

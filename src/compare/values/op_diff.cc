@@ -98,6 +98,7 @@ void UseCommonNames(size_t count, std::vector<ItemView>* items) {
 void DiffOps(std::string_view target_name, const JsonValue& target, std::string_view golden_name,
              const JsonValue* golden, const DiffOptions& options, OpDiff* out) {
   out->op = target_name;
+  out->golden_op = golden_name;
   out->matched = golden != nullptr;
   DescribeOp(target_name, target, options.mode, &out->scratch, &out->target, &out->rows_used);
   out->golden_used = 0;
