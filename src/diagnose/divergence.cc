@@ -130,6 +130,7 @@ class Finder {
       root.rank = r;
       root.difference = &d.Answer();
       if (root.difference->kind == Kind::kGrows) root.grade = 1;
+      if (root.difference->kind == Kind::kDraw) root.grade = 3;
       if (root.difference->kind == Kind::kNone && !d.implementations) {
         root.difference = &d.dtype;
         root.grade = 2;

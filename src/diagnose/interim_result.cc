@@ -25,7 +25,9 @@ void InterimResult::Try(OpDistances known) {
   if (!found.ok()) return;
   // Small differences may turn out to add up; an op that stands out later would then be the answer.
   const FirstDifference& answer = found->Answer();
-  if (answer.kind == FirstDifference::Kind::kNone || answer.kind == FirstDifference::Kind::kGrows) return;
+  if (answer.kind == FirstDifference::Kind::kNone || answer.kind == FirstDifference::Kind::kGrows ||
+      answer.kind == FirstDifference::Kind::kDraw)
+    return;
   told_ = true;
   tell_(answer);
 }

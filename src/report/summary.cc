@@ -79,6 +79,8 @@ void AppendDifferences(const PairReport& pair, Message* out) {
   };
   if (source.kind == Kind::kGrows) {
     *out += Msg("  differences add up slowly, starting at {}\n", DifferenceLine(source));
+  } else if (source.kind == Kind::kDraw) {
+    *out += Msg("  other random numbers from {} on\n", DifferenceLine(source));
   } else if (source.kind != Kind::kNone) {
     *out += Msg("  first difference: {}\n", line(source));
   }

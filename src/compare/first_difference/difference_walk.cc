@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "compare/first_difference/lone_ops.h"
 #include "compare/first_difference/parameter_owner.h"
+#include "compare/first_difference/random_draw.h"
 #include "compare/first_difference/rewrites.h"
 #include "compare/first_difference/unwritten_flow.h"
+#include "compare/first_difference/walk_parts.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -25,7 +27,7 @@ constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much r
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
 constexpr float kJustAbove = 1.01f;
 constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
-constexpr float kNormRoom = 0.25f;       // of a tolerance: what rounding leaves in the norm of many elements
+constexpr float kNormRoom = 0.25f;       // of a tolerance: what rounding leaves in a norm
 constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
 
 bool Differs(float distance) { return distance > 1; }
@@ -64,6 +66,7 @@ class Walk {
       lone_.Add(true, in_.plan.golden_only[golden_only], ops_.size());
     MSP_RETURN_IF_ERROR(rewrites_.status());
     Finish();
+    if (out_.first.kind == Kind::kArgument) out_.verdicts[out_.first.op] = out_.first.verdict;  // a call around others
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
     out_.own_ops = lone_.makers(false);
@@ -102,7 +105,7 @@ class Walk {
 
   Status Visit(size_t i) {
     const OpDistance d = Measured(i);
-    coarsest_ = std::max(coarsest_, std::min(d.tolerance, kCoarsestTravels));
+    if (!IsExactInOtherClass(in_, i)) coarsest_ = std::max(coarsest_, std::min(d.tolerance, kCoarsestTravels));
     RulerContext& context = out_.contexts[i];
     context.inherits = anything_;
     context.travelled = inexact_ ? coarsest_ : 0;
@@ -133,7 +136,11 @@ class Walk {
       out_.verdicts[i] = RulerVerdict::kRoundOff;
       return OkStatus();
     }
-    const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(i, d)));
+    if (d.output > 1 && d.rounded <= 1 && !d.argument && !d.shapes && DrawsRandomly(ops_.NameAt(i))) {
+      MSP_ASSIGN_OR_RETURN(const bool draw, IsOtherDraw(in_.pair, i, in_.plan.golden_of[i]));
+      if (draw) return VisitDraw(i), OkStatus();
+    }
+    const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(ops_.NameAt(i), d)));
     out_.verdicts[i] = exact ? VisitExact(i, d) : VisitRounded(i, d);
     const bool idle = d.argument && i == idle_argument_;
     const float least = Resplit() && !anything_ ? StandsOut() : 1;
@@ -152,16 +159,9 @@ class Walk {
     const bool same_call = d.has_input && d.rounded <= 1 && !d.chosen && !d.shapes;
     if (d.argument && same_call && !OnlyMovesOrCasts(name)) return false;
     // Modules are paired by their names: one that gives something else for the same input is no other module.
-    if ((IsModuleName(name) && same_call) || IsOfNumbers(i, d)) return false;
+    if ((IsModuleName(name) && same_call) || IsOfNumbers(ops_.NameAt(i), d)) return false;
     if (rewrites_.Cover(name, false, i)) return true;
     return inexact_ && d.has_output && d.values && !Differs(d.output) && rewrites_.Knows(name, false);
-  }
-
-  /// A module that is given the same numbers and no tensor.
-  bool IsOfNumbers(size_t i, const OpDistance& d) const {
-    const std::string_view name = ops_.NameAt(i);
-    return !d.has_input && d.values && !d.argument && IsModuleName(name) &&
-           ParseOpName(name).direction == OpDirection::kForward;
   }
 
   /// Inside a module that agrees: what differs here is computed another way, and the result is the same.
@@ -190,6 +190,15 @@ class Walk {
     return true;
   }
 
+  /// Nothing behind it is as in the other run, and that is no fault: the search goes on for what differs by itself.
+  void VisitDraw(size_t i) {
+    const bool first = !anything_;
+    if (first) Blame(Kind::kDraw, i, RulerVerdict::kNone, 0);
+    inexact_ = true;
+    containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
+    out_.verdicts[i] = first ? RulerVerdict::kNone : Inherit(i);
+  }
+
   /// Everything before is bit-equal, the inputs too: only this op's own rounding is between the outputs.
   RulerVerdict VisitExact(size_t i, const OpDistance& d) {
     const NameParts name = ParseOpName(ops_.NameAt(i));
@@ -199,12 +208,12 @@ class Walk {
     if (!d.few && in_.pair.options.mode == CompareMode::kStatistics && d.output_error <= kSameStatistics)
       return RulerVerdict::kRoundOff;
     if (d.expected <= 1 || (calibrated > 0 && d.output_error <= calibrated)) return RulerVerdict::kRoundOff;
-    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(d, d.output_error);
+    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(in_, d, d.output_error);
     const RulerVerdict verdict = bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
     return BlameOutput(i, verdict, d.expected);
   }
 
-  /// Where an input holds infinities, and statistics do not show at which places, it came in there.
+  /// Where statistics do not show at which places an input holds infinities, it came in there.
   RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
@@ -238,16 +247,11 @@ class Walk {
     return Resplit() && d.norm_output >= 0 && NormOf(i) <= NormRoom(d) && d.norm_input <= NormRoom(d);
   }
 
-  /// More than any drift before it, and more than its own rounding can give, though still near the tolerance.
+  /// More than any drift before it and its own rounding, though still near the tolerance.
   bool JumpsFromDrift(const OpDistance& d) const {
     const bool known = inexact_ && drift_ > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
     return known && d.worst > 1 && d.tolerance > 0 && d.input_error <= drift_ &&
            std::max(drift_, kLeastDrift) * kFineDrift < d.tolerance * d.conditioned;
-  }
-
-  /// Their statistics agree to the round-off of the dtype; those of indices to the last digit.
-  bool OnlyChecksumsDiffer(const OpDistance& d, float error) const {
-    return in_.pair.options.mode == CompareMode::kChecksum && error <= std::max(d.tolerance, kSameStatistics);
   }
 
   /// Both runs round before this op, or its inputs differ.
@@ -265,7 +269,8 @@ class Walk {
     if (!anything_ || from_outside_) {
       if (!anything_ && d.shapes && !flipped_) {
         split_ = d.split;
-        return Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
+        const RulerVerdict verdict = Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);
+        return IsSettingBehindSplit(name, d) ? BlameSetting(i, d) : verdict;
       }
       if (!anything_ && d.shapes) return Added(i, d);
       if (!anything_ && d.argument) {
@@ -330,8 +335,18 @@ class Walk {
     // the gradients it may be units, or a fault of a model that has learned nothing yet.
     if (d.reordered && !anything_ && rewrites_.LossAgrees())
       return rewrites_.StepAgrees() ? RulerVerdict::kNone : RulerVerdict::kSuspicious;
-    if (!d.values || OnlyChecksumsDiffer(d, d.input_error)) return RulerVerdict::kSuspicious;
+    if (!d.values || OnlyChecksumsDiffer(in_, d, d.input_error)) return RulerVerdict::kSuspicious;
     return input > sure_of_bug_ && (!inexact_ || d.input_error > 0.5f) ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
+  }
+
+  FirstDifference Found(Kind kind, size_t i, RulerVerdict verdict, float units) const {
+    FirstDifference out;
+    out.kind = kind;
+    out.op = i;
+    out.golden_op = in_.plan.golden_of[i];
+    out.verdict = verdict;
+    out.units = units;
+    return out;
   }
 
   /// The first difference is at op `i`; what made it may be an op in front of it that only one run has.
@@ -341,20 +356,16 @@ class Walk {
       BlameUnwritten();
       return Inherit(i);
     }
-    FirstDifference found;
-    found.kind = kind == Kind::kOp && IsCommunication(ops_.NameAt(i)) ? Kind::kCommunication : kind;
-    found.op = i;
-    found.golden_op = in_.plan.golden_of[i];
-    found.verdict = verdict;
-    found.units = units;
+    const bool call = kind == Kind::kOp && IsCommunication(ops_.NameAt(i));
+    FirstDifference found = Found(call ? Kind::kCommunication : kind, i, verdict, units);
     const OpDistance& d = in_.distances[i];
     found.hidden = kind == Kind::kInput && d.masked && d.input <= 1;
     found.state = kind == Kind::kInput && IsState(ops_, in_.target_tree, i);
     if (d.has_input) found.input_error = d.input_error;
     if (d.has_output) found.output_error = d.output_error;
     anything_ = true;
-    if (!later) {
-      answer_at_ = i;
+    if (!later) answer_at_ = i;
+    if (!later && kind != Kind::kDraw) {
       const bool unproven = inexact_ && kind == Kind::kOp && verdict != RulerVerdict::kBug;
       const bool from_outside = (kind == Kind::kInput && !d.parameter) || kind == Kind::kShape;
       const Lone* own = from_outside || unproven ? lone_.FirstOwnModule() : nullptr;
@@ -371,7 +382,11 @@ class Walk {
         SetIdleArgument(&found);
       }
     }
-    if (kind == Kind::kInput && found.kind == Kind::kInput) {
+    if (const auto given = later ? std::nullopt : GivenOnOneSide(in_, found, answer_at_)) {
+      found = Found(Kind::kArgument, *given, ArgumentVerdict(), units);
+      verdict = RulerVerdict::kInherited;
+    }
+    if (found.kind == Kind::kDraw || (kind == Kind::kInput && found.kind == Kind::kInput)) {
       from_outside_ = true;
       out_.source = std::move(found);
     } else {
@@ -390,51 +405,42 @@ class Walk {
   /// Runs that are split differently cannot be compared by their values; their settings can, unless a number only
   /// follows the split, or all comes to the same in the end.
   bool IsSettingBehindSplit(const NameParts& name, const OpDistance& d) {
-    if (out_.first.kind != Kind::kShape || !d.setting || name.direction != OpDirection::kForward) return false;
-    const float ratio = d.setting_ratio;
-    const auto is = [&](float r) { return ratio > 0 && std::fabs(ratio - r) <= 1e-3f * r; };
-    if (is(split_) || is(1 / split_) || is(std::sqrt(split_)) || is(std::sqrt(1 / split_))) return false;
-    return !rewrites_.LossAgrees();
+    // Whether a mask is given decides on other arguments of the call.
+    if (out_.first.kind != Kind::kShape || !d.setting || d.one_sided || name.direction != OpDirection::kForward)
+      return false;
+    return !FollowsSplit(d.setting_ratio, split_) && !rewrites_.LossAgrees();
   }
 
   RulerVerdict BlameSetting(size_t i, const OpDistance& d) {
-    FirstDifference found;
-    found.kind = Kind::kArgument;
-    found.op = i;
-    found.golden_op = in_.plan.golden_of[i];
-    found.verdict = RulerVerdict::kSuspicious;
-    found.units = d.input;
-    out_.first = std::move(found);
+    out_.first = Found(Kind::kArgument, i, RulerVerdict::kSuspicious, d.input);
+    // What is of other shapes in front of it inherits nothing: it cannot be compared.
+    for (size_t k = answer_at_; k < i; ++k) {
+      if (out_.verdicts[k] == RulerVerdict::kInherited) out_.verdicts[k] = RulerVerdict::kNone;
+    }
     answer_at_ = i;
     return RulerVerdict::kSuspicious;
   }
 
-  /// An argument whose change did not show in its own op, as that of an op that may write to its input.
+  /// An argument whose change did not show in its own op.
   void SetIdleArgument(FirstDifference* found) const {
     found->kind = Kind::kArgument;
     found->op = idle_argument_;
     found->golden_op = in_.plan.golden_of[idle_argument_];
   }
 
-  /// False for the first part of a comparison that still runs.
-  bool IsComplete() const {
-    for (size_t i = ops_.size(); i-- > 0;) {
-      if (in_.plan.golden_of[i] != kNoOp && !HasArbitraryValues(ops_.NameAt(i))) return in_.distances[i].matched;
-    }
-    return true;
-  }
-
   void FinishWith(const Lone& lone) {
-    FirstDifference found;
-    found.op = std::min(lone.before, ops_.size() - 1);
-    lone_.Set(lone, &found);
-    found.verdict = RulerVerdict::kSuspicious;
-    out_.first = std::move(found);
+    out_.first.op = std::min(lone.before, ops_.size() - 1);
+    lone_.Set(lone, &out_.first);
+    out_.first.verdict = RulerVerdict::kSuspicious;
     answer_at_ = lone.before;
   }
 
   void Finish() {
-    if (anything_ || !IsComplete()) return;
+    if (out_.source.kind == Kind::kDraw && out_.first.kind == Kind::kNone && IsComplete(in_)) {
+      if (const Lone* own = lone_.FirstBehindDraw(out_.source.op)) FinishWith(*own);
+      return;
+    }
+    if (anything_ || !IsComplete(in_)) return;
     if (unwritten_.Matters()) return BlameUnwritten();
     if (const Lone* own = lone_.FirstOwnModule()) return FinishWith(*own);
     if (idle_argument_ != SIZE_MAX) {
@@ -454,10 +460,7 @@ class Walk {
     }
     if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);
     if (grows_ == SIZE_MAX) return;
-    out_.source.kind = Kind::kGrows;
-    out_.source.op = answer_at_ = grows_;
-    out_.source.golden_op = in_.plan.golden_of[grows_];
-    out_.source.verdict = RulerVerdict::kInherited;
+    out_.source = Found(Kind::kGrows, answer_at_ = grows_, RulerVerdict::kInherited, 0);
   }
 
   const WalkInput& in_;

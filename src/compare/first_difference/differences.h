@@ -34,6 +34,7 @@ struct FirstDifference {
     kExtraOp,        // the target has an op here that the golden run lacks
     kDType,          // a tensor has another dtype than its partner
     kGrows,          // differences exist but no op stands out: they add up from op to op
+    kDraw,           // the runs drew other random numbers: nothing behind it can be compared, and nothing is wrong
   };
   Kind kind = Kind::kNone;
   size_t op = 0;               // index in the target; of kMissingOp the op before which it is missing
@@ -46,7 +47,11 @@ struct FirstDifference {
   /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
   /// that agrees; "" if there is none.
   std::string inside, after;
+  std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart
+  bool buffer = false;      // of kParameter: the module keeps it beside its parameters
+  bool alone = false;       // of kShape: one process made each dump, so no ranks share the work
+  double factor = 0;        // of `pieces`: the gradients of most parameters over those of the golden run; 0: not known
   bool pieces = false;      // of kShape: the same data in micro batches of another size
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
@@ -73,7 +78,10 @@ struct InfectedModule {
 
 struct Differences {
   /// The one answer: what made the first difference. kNone when all agrees.
-  const FirstDifference& Answer() const { return source.kind == FirstDifference::Kind::kNone ? first : source; }
+  const FirstDifference& Answer() const {
+    using enum FirstDifference::Kind;
+    return source.kind == kNone || (source.kind == kDraw && first.kind != kNone) ? first : source;
+  }
 
   FirstDifference first;                   // the first op whose own output differs, or why there is none
   FirstDifference source;                  // kInput: an earlier difference that came in from outside; kNone otherwise

@@ -25,6 +25,7 @@
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
 #include "compare/pair/place_plan.h"
+#include "compare/round_off/at_place.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -101,10 +102,12 @@ std::string InputsOf(const OpDiff& op, CompareMode mode) {
 /// The value of an argument, or what stands for it.
 std::string ArgumentText(const ItemView& item) {
   std::string out;
-  if (item.stats[kMax].IsNone() && item.shape != "[]" && item.shape != "N/A") return item.shape;
+  if (item.shape != "[]" && item.shape != "N/A" && (item.tensor || item.stats[kMax].IsNone())) return item.shape;
   item.stats[kMax].AppendText(&out);
   return out;
 }
+
+constexpr const char* kNotGiven = "(not given)";
 
 /// The argument that differs first.
 void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out) {
@@ -112,17 +115,15 @@ void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out
     if (!ArgumentDiffers(diff, i, mode)) continue;
     const int g = diff.rows[i].golden;
     out->item = diff.target[i].suffix;
-    if (g == kNoItem) {
-      out->detail = "has no partner of its kind in the golden run";
-      return;
-    }
-    out->difference = {"value", ArgumentText(diff.target[i]), ArgumentText(diff.golden[static_cast<size_t>(g)]), -1};
+    const ItemView* golden = g == kNoItem ? AtPlaceOf(diff, diff.target[i]) : &diff.golden[static_cast<size_t>(g)];
+    out->difference = {"value", ArgumentText(diff.target[i]), golden ? ArgumentText(*golden) : kNotGiven, -1};
     out->detail = "is " + out->difference.target + " against " + out->difference.golden;
     return;
   }
   for (size_t g = 0; g < diff.golden_used; ++g) {
     if (diff.golden_taken[g] || IsResult(diff.golden[g].state) || diff.golden[g].dtype == "N/A") continue;
     out->item = diff.golden[g].suffix;
+    out->difference = {"value", kNotGiven, ArgumentText(diff.golden[g]), -1};
     out->detail = "is there in the golden run only";
     return;
   }
@@ -163,6 +164,10 @@ class Describer {
     }
     if (out->kind == Kind::kShape && (IsModuleName(out->name) || !out->module.empty())) {
       MSP_ASSIGN_OR_RETURN(out->pieces, IsSameDataInPieces(pair_, out->name, out->item));
+    }
+    if (out->kind == Kind::kShape) out->alone = IsOfOneProcess(*pair_.target) && IsOfOneProcess(*pair_.golden);
+    if (out->pieces) {
+      MSP_ASSIGN_OR_RETURN(out->factor, FactorOfGradients(pair_));
     }
     return FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, out);
   }
@@ -344,6 +349,7 @@ std::string_view DifferenceKindText(FirstDifference::Kind kind) {
     case FirstDifference::Kind::kExtraOp: return "extra_op";
     case FirstDifference::Kind::kDType: return "dtype";
     case FirstDifference::Kind::kGrows: return "grows";
+    case FirstDifference::Kind::kDraw: return "draw";
   }
   return "";
 }
@@ -405,6 +411,12 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.source = std::move(walk.source);
   for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
   for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
+  // What differs by itself leads, not what was drawn.
+  if (out.Answer().kind == FirstDifference::Kind::kDraw && !out.others.empty()) {
+    out.first = std::move(out.others.front());
+    out.others.erase(out.others.begin());
+  }
+  if (out.source.kind == FirstDifference::Kind::kDraw) out.first.drawn = out.source.name;
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
   WeighOptimizers(std::move(forms), walk, &out);
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);

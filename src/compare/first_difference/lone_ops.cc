@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "compare/first_difference/random_draw.h"
 #include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/framework_names.h"
@@ -15,6 +16,7 @@ namespace {
 using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostAround = 200;  // ops looked at for one that agrees
+constexpr size_t kMostMoved = 500;   // pairs of lone ops that are looked at
 constexpr size_t kNear = 2;          // matched ops that may stand between a lone op and what it changes
 
 }  // namespace
@@ -27,6 +29,8 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   const std::string_view name = DumpOf(golden).ops().NameAt(op);
   lone.moves = OnlyMovesOrCasts(name) || (in_.plan.cross && CommonFunctionOf(ApiOrClassOf(name)).moves);
   lone.parent = TreeOf(golden).ParentOf(name);
+  if (!sought_moved_) FindMoved();
+  if (moved_[golden].contains(op)) return;
   const bool covered = rewrites_.Cover(name, golden, before);
   const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
   // Modules of two frameworks need not be the same.
@@ -37,6 +41,41 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   if (forward && (ChangesArguments(ApiOf(name)) || (!covered && !lone.known))) makers_[golden].push_back(op);
   if (covered) return rewrites_.Learn(name, golden);
   lone_.push_back(lone);
+}
+
+void LoneOps::FindMoved() {
+  sought_moved_ = true;
+  if (in_.plan.cross || in_.plan.fused) return;
+  std::unordered_map<std::string, std::vector<uint32_t>> places;  // of the golden run, by function and module
+  const auto place_of = [&](bool golden, uint32_t op) {
+    const std::string_view name = DumpOf(golden).ops().NameAt(op);
+    const bool function = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward;
+    return function && !IsCommunication(name)
+               ? std::string(ApiOf(name)) + " " + std::string(TreeOf(golden).ParentOf(name))
+               : std::string();
+  };
+  for (const uint32_t op : in_.plan.golden_only) {
+    if (std::string place = place_of(true, op); !place.empty()) places[std::move(place)].push_back(op);
+  }
+  size_t read = 0;
+  JsonDoc a, b;
+  OpDiff diff;
+  for (uint32_t op = 0; op < ops_.size() && !places.empty() && read < kMostMoved; ++op) {
+    if (in_.plan.golden_of[op] != kNoOp || in_.plan.NotSeen(op)) continue;
+    const auto at = places.find(place_of(false, op));
+    if (at == places.end()) continue;
+    for (uint32_t& golden : at->second) {
+      if (golden == kNoOp || ++read > kMostMoved) continue;
+      if (!in_.pair.target->ParseOp(op, &a).ok() || !in_.pair.golden->ParseOp(golden, &b).ok()) return;
+      DiffOps(ops_.NameAt(op), a, in_.pair.golden->ops().NameAt(golden), &b, in_.pair.options, &diff);
+      const OpDistance d = DistanceOf(diff, in_.pair.options.mode);
+      if (!d.has_input || !d.has_output || d.argument || d.chosen || d.input > 1 || d.output > 1) continue;
+      moved_[0].insert(op);
+      moved_[1].insert(golden);
+      golden = kNoOp;
+      break;
+    }
+  }
 }
 
 void LoneOps::AddReplaced(std::string_view op, bool golden) {
@@ -83,12 +122,41 @@ const Lone* LoneOps::Exchange(size_t i) const {
   return nullptr;
 }
 
+const Lone* LoneOps::FirstBehindDraw(size_t op) const {
+  if (in_.plan.fused || in_.plan.cross) return nullptr;
+  const auto found = std::ranges::find_if(lone_, [&](const Lone& lone) {
+    const std::string_view name = DumpOf(lone.golden).ops().NameAt(lone.op);
+    const bool forward = ParseOpName(name).direction == OpDirection::kForward;
+    return forward && !lone.moves && !lone.known && lone.before >= op && !DrawsRandomly(name) && !IsReplaced(lone);
+  });
+  return found == lone_.end() ? nullptr : &*found;
+}
+
+/// Whether a module around it has another class in the other run: it is made of other parts, as with adapters.
+bool LoneOps::IsPartOfOtherClass(const Lone& own) const {
+  bool other = false;
+  TreeOf(own.golden).ForEachAround(DumpOf(own.golden).ops().NameAt(own.op), [&](std::string_view name) {
+    const auto at = DumpOf(own.golden).FindOp(name);
+    if (!at || !IsModuleName(name)) return true;
+    const auto& golden_of = in_.plan.golden_of;
+    const auto found = std::find(golden_of.begin(), golden_of.end(), static_cast<uint32_t>(*at));
+    if (own.golden && found == golden_of.end()) return true;
+    const size_t target = own.golden ? static_cast<size_t>(found - golden_of.begin()) : *at;
+    if (golden_of[target] == kNoOp) return true;
+    const std::string_view golden = in_.pair.golden->ops().NameAt(golden_of[target]);
+    other = ApiOrClassOf(ops_.NameAt(target)) != ApiOrClassOf(golden);
+    return false;
+  });
+  return other;
+}
+
 const Lone* LoneOps::FirstWithoutEffect() const {
   bool apis = false;
   for (size_t i = 0; i < ops_.size() && !apis && !own_modules_.empty(); ++i) apis = !IsModuleName(ops_.NameAt(i));
   if (!apis) return nullptr;
   for (const OwnModule& own : own_modules_) {
     const std::string_view parent = TreeOf(own.lone.golden).ParentOf(DumpOf(own.lone.golden).ops().NameAt(own.lone.op));
+    if (IsPartOfOtherClass(own.lone)) continue;
     if (!replaced_[!own.lone.golden].Has(IsModuleName(parent) ? parent : std::string_view())) return &own.lone;
   }
   return nullptr;

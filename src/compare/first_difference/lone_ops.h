@@ -3,6 +3,7 @@
 
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compare/first_difference/rewrites.h"
@@ -41,6 +42,8 @@ class LoneOps {
   const Lone* Exchange(size_t i) const;
   /// Whether the other run has ops of its own where this one is called.
   bool IsReplaced(const Lone& own) const;
+  /// Behind an op that drew other random numbers all differs, but not which functions are called.
+  const Lone* FirstBehindDraw(size_t op) const;
   /// One around which all agrees, and in whose place the other run has nothing. Dumps of modules do not show that.
   const Lone* FirstWithoutEffect() const;
   /// Ops whose results no other form of the same explains: what changes its argument, wherever it stands, and what
@@ -61,6 +64,9 @@ class LoneOps {
   const Lone* BeforeAcross(FirstDifference::Kind kind, size_t i) const;
   /// The nearest module around an op that both runs have, by its name in the target; "" for the top.
   std::string_view HomeOf(bool golden, std::string_view op) const;
+  bool IsPartOfOtherClass(const Lone& own) const;
+  /// Functions that the two runs call at other places of one module, with the same result.
+  void FindMoved();
   uint32_t Outermost(const Lone& lone) const;
   const Lone* FirstOfGroup(size_t k) const;
   const DumpFile& DumpOf(bool golden) const { return golden ? *in_.pair.golden : *in_.pair.target; }
@@ -71,6 +77,8 @@ class LoneOps {
   Rewrites& rewrites_;
   BigArray<Lone> lone_;
   std::vector<OwnModule> own_modules_;
+  bool sought_moved_ = false;
+  std::unordered_set<uint32_t> moved_[2];  // of the target, of the golden run
   std::vector<uint32_t> makers_[2];
   mutable std::unordered_map<uint32_t, uint32_t> target_of_;  // modules, by golden op; made when it is asked for
   TextIds replaced_[2];  // modules in which that run has other ops; "" is what no module calls

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <set>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "compare/first_difference/parameter_owner.h"
@@ -16,6 +19,7 @@ namespace {
 constexpr size_t kMostSteps = 100000;  // ops of a step that are looked at
 constexpr double kSameSetting = 1e-6;  // relative: some are computed back from others
 constexpr double kLargestEpsilon = 0.5;
+constexpr double kLeastLeft = 0.5;  // of a weight that a step decays
 
 /// Behind the last op of a backward pass; all ops where there is none.
 size_t BehindBackward(const OpList& ops) {
@@ -43,7 +47,9 @@ class StepReader {
   Status Read() {
     const OpList& ops = dump_.ops();
     const size_t begin = BehindBackward(ops);
-    for (size_t i = begin; i < std::min(ops.size(), begin + kMostSteps); ++i) {
+    MSP_ASSIGN_OR_RETURN(parameters_, ParameterPrints(dump_));
+    MSP_ASSIGN_OR_RETURN(const size_t end, BehindUpdate(begin));
+    for (size_t i = begin; i < end; ++i) {
       const std::string_view name = ops.NameAt(i);
       if (IsModuleName(name)) continue;
       MSP_RETURN_IF_ERROR(ReadOp(i, StepOf(name)));
@@ -74,15 +80,58 @@ class StepReader {
     size_t op = 0;
   };
 
+  /// Behind the last op that changes a weight: what follows averages weights, or looks at them.
+  StatusOr<size_t> BehindUpdate(size_t begin) {
+    const OpList& ops = dump_.ops();
+    for (size_t i = std::min(ops.size(), begin + kMostSteps); i-- > begin;) {
+      const std::string_view step = StepOf(ops.NameAt(i));
+      if (IsModuleName(ops.NameAt(i))) continue;
+      if (step == "addcdiv" || StartsWith(step, "_fused_")) return i + 1;
+      if (step != "add") continue;
+      MSP_ASSIGN_OR_RETURN(const std::span<const ItemView> items, ItemsOf(i));
+      const auto descends = [](const ItemView& item) {
+        return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
+      };
+      if (std::ranges::any_of(items, descends)) return i + 1;
+    }
+    return begin;
+  }
+
+  StatusOr<std::span<const ItemView>> ItemsOf(size_t i) {
+    size_t count = 0;
+    MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
+    DescribeOp(dump_.ops().NameAt(i), doc_, CompareMode::kStatistics, &scratch_, &items_, &count);
+    return std::span<const ItemView>(items_.data(), count);
+  }
+
+  /// Whether a product is of a weight, which it decays; gradients are scaled and clipped by such products, too.
+  bool IsOfParameter(std::span<const ItemView> items) const {
+    return parameters_.empty() || std::ranges::any_of(items, [&](const ItemView& item) {
+             const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
+             return first && item.tensor && parameters_.contains(PrintOf(item));
+           });
+  }
+
+  /// Whether the op behind the product adds to what it gives, as to what is kept of the gradients.
+  StatusOr<bool> IsAddedTo(size_t i, std::span<const ItemView> items) {
+    std::string kept;
+    for (const ItemView& item : items) {
+      if (item.state == ItemState::kOutput && item.tensor && kept.empty()) kept = PrintOf(item);
+    }
+    if (i + 1 >= dump_.ops().size() || StepOf(dump_.ops().NameAt(i + 1)) != "add") return false;
+    MSP_ASSIGN_OR_RETURN(const std::span<const ItemView> next, ItemsOf(i + 1));
+    return std::ranges::any_of(next, [&](const ItemView& item) {
+      return item.suffix.starts_with(".input.0") && item.tensor && PrintOf(item) == kept;
+    });
+  }
+
   void AddFactors(std::vector<OptimizerSetting>* out) const {
     if (momentum_) out->push_back({"momentum", momentum_->value, momentum_->op});
-    for (const Number& factor : factors_) {
-      const bool is_beta2 = beta2_ && std::fabs(factor.value - (1 - beta2_->value)) < 1e-9;
-      if (is_beta2 || fused_decay_) continue;
-      // The loop of SGD multiplies what it keeps of the gradients by the momentum; Adam's takes its decay off the
-      // weight.
-      const bool adam = beta1_.has_value() || addcdiv_.has_value();
-      out->push_back({adam ? "lr * weight_decay" : "momentum", adam ? 1 - factor.value : factor.value, factor.op});
+    // The loop of SGD multiplies what it keeps of the gradients by the momentum; Adam's takes its decay off the weight.
+    const bool adam = beta1_.has_value() || addcdiv_.has_value();
+    const std::optional<Number>& factor = adam ? decayed_ : kept_;
+    if (factor && !fused_decay_) {
+      out->push_back({adam ? "lr * weight_decay" : "momentum", adam ? 1 - factor->value : factor->value, factor->op});
       return;
     }
     // A step that leaves the weights as they are takes nothing off them.
@@ -95,10 +144,7 @@ class StepReader {
     if (!fused && !counts && step != "lerp" && step != "addcmul" && step != "addcdiv" && step != "mul" &&
         step != "__mul")
       return OkStatus();
-    size_t count = 0;
-    MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
-    DescribeOp(dump_.ops().NameAt(i), doc_, CompareMode::kStatistics, &scratch_, &items_, &count);
-    const std::span<const ItemView> items(items_.data(), count);
+    MSP_ASSIGN_OR_RETURN(const std::span<const ItemView> items, ItemsOf(i));
     if (fused) return ReadFused(i, items);
     std::optional<double> number, alpha;
     for (const ItemView& item : items) {
@@ -115,14 +161,18 @@ class StepReader {
     if (step == "lerp") beta1_ = {*number, i};
     if (step == "addcmul") beta2_ = {*number, i};
     if (step == "addcdiv") addcdiv_ = {*number, i};
-    if (step == "add" && *number > 0 && *number < kLargestEpsilon) eps_ = {*number, i};
-    if (step == "mul" && *number > 0 && *number < 1) AddFactor(*number, i);
+    const bool moments = beta1_ || beta2_;  // clipping adds such a number to a norm
+    if (step == "add" && moments && *number > 0 && *number < kLargestEpsilon) eps_ = {*number, i};
+    if (step == "mul" && *number > 0 && *number < 1) return ReadFactor(i, items, *number);
     return OkStatus();
   }
 
-  void AddFactor(double value, size_t op) {
-    const auto same = [&](const Number& n) { return n.value == value; };
-    if (factors_.size() < 4 && std::ranges::none_of(factors_, same)) factors_.push_back({value, op});
+  Status ReadFactor(size_t i, std::span<const ItemView> items, double number) {
+    if (!decayed_ && number >= kLeastLeft && IsOfParameter(items)) decayed_ = {number, i};
+    if (kept_) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const bool added, IsAddedTo(i, items));
+    if (added) kept_ = {number, i};
+    return OkStatus();
   }
 
   Status ReadFused(size_t i, std::span<const ItemView> items) {
@@ -145,8 +195,8 @@ class StepReader {
   JsonDoc doc_;
   std::vector<Item> scratch_;
   std::vector<ItemView> items_;
-  std::optional<Number> lr_, beta1_, beta2_, eps_, addcdiv_, alpha_, momentum_, fused_decay_;
-  std::vector<Number> factors_;
+  std::optional<Number> lr_, beta1_, beta2_, eps_, addcdiv_, alpha_, momentum_, fused_decay_, decayed_, kept_;
+  std::unordered_set<std::string> parameters_;
   double step_ = 0;
 };
 
@@ -160,8 +210,32 @@ bool StepsDiffer(const DumpPair& pair, const MatchPlan& plan) {
   return plan.golden_only.back() >= BehindBackward(pair.golden->ops());
 }
 
+/// The functions of a step, by their names.
+std::set<std::string_view> FunctionsOf(const OpList& ops, size_t begin, const std::function<bool(size_t)>& counts) {
+  std::set<std::string_view> out;
+  for (size_t i = begin; i < ops.size(); ++i) {
+    if (!IsModuleName(ops.NameAt(i)) && counts(i)) out.insert(StepOf(ops.NameAt(i)));
+  }
+  return out;
+}
+
+/// Whether what one run has more is a whole step once more, and no other form of the same one.
+bool StepsAgain(const DumpPair& pair, const MatchPlan& plan) {
+  const OpList &target = pair.target->ops(), &golden = pair.golden->ops();
+  const size_t begin = BehindBackward(target), golden_begin = BehindBackward(golden);
+  const auto shared = FunctionsOf(target, begin, [&](size_t i) { return plan.golden_of[i] != kNoOp; });
+  const auto extra =
+      FunctionsOf(target, begin, [&](size_t i) { return plan.golden_of[i] == kNoOp && !plan.NotSeen(i); });
+  const auto missing = FunctionsOf(golden, golden_begin, [&](size_t i) {
+    return std::ranges::binary_search(plan.golden_only, static_cast<uint32_t>(i));
+  });
+  const bool updates = shared.contains("addcdiv") || shared.contains("lerp") || shared.contains("add");
+  return updates && (std::ranges::includes(extra, shared) || std::ranges::includes(missing, shared));
+}
+
 /// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
-void ForgetOtherForm(size_t begin, const WalkResult& walk, FirstDifference* first) {
+void ForgetOtherForm(size_t begin, bool again, const WalkResult& walk, FirstDifference* first) {
+  if (again) return;
   const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
   bool differs = false;
   for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i)
@@ -191,7 +265,8 @@ std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& mor
   size_t same = 0, all = 0;
   for (const TrainedParameter& p : more) {
     const auto other = std::ranges::find(less, p.names, &TrainedParameter::names);
-    if (other == less.end() || p.count == 0) continue;
+    // More ops than parameters do something else to them: a copy that is averaged, a step that runs twice.
+    if (other == less.end() || p.count == 0 || p.count > p.size) continue;
     all += p.count;
     same += std::min(other->count, p.count);
     if (other->count < p.count && (!out || p.op < out->op)) out = p;
@@ -251,6 +326,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   if (!plan.implementations) MSP_RETURN_IF_ERROR(FindLeftOut(pair, plan, &forms));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
+  forms.again = StepsAgain(pair, plan);
   forms.same_settings = std::ranges::find(target, "lr", &OptimizerSetting::name) != target.end();
   for (const OptimizerSetting& a : target) {
     const auto b = std::ranges::find(golden, a.name, &OptimizerSetting::name);
@@ -279,7 +355,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   if (forms.parameter.kind != FirstDifference::Kind::kNone) return AddLeftOut(std::move(forms), walk.answer_at, out);
   if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, out);
-  if (forms.same_settings) ForgetOtherForm(forms.begin, walk, &out->first);
+  if (forms.same_settings) ForgetOtherForm(forms.begin, forms.again, walk, &out->first);
 }
 
 }  // namespace msprobe

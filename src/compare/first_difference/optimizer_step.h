@@ -25,6 +25,7 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
 struct OptimizerForms {
   bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
   bool same_settings = false;  // and all settings are known, and the same: two forms of one step
+  bool again = false;          // one run does the whole step once more
   size_t begin = 0;            // of the target's step
   FirstDifference setting;     // the first that differs; kNone where none does
   FirstDifference parameter;   // that only one of them changes; kNone where there is none

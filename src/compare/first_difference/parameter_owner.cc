@@ -15,13 +15,6 @@ constexpr size_t kMostOpsRead = 200000;
 constexpr size_t kMostListed = 4;
 constexpr std::string_view kParameterItem = ".parameters.";
 
-/// Its shape and statistics: what is known of a tensor in each op that it goes through.
-std::string PrintOf(const ItemView& item) {
-  std::string out = item.shape;
-  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
-  return out;
-}
-
 /// "layers.0.mlp" of "Module.layers.0.mlp.FeedForward.forward.0".
 std::string PathOfModule(std::string_view name) {
   std::string_view base = ParseOpName(name).base;
@@ -53,13 +46,21 @@ class OwnerFinder {
     return std::string();
   }
 
+  StatusOr<std::unordered_set<std::string>> Prints() {
+    std::unordered_set<std::string> out;
+    if (dump_.ops().size() > kMostOpsRead) return out;
+    MSP_RETURN_IF_ERROR(ReadParameters(Begin()));
+    for (const auto& [print, names] : names_) out.insert(print);
+    return out;
+  }
+
   StatusOr<std::vector<TrainedParameter>> Trained() {
     std::vector<TrainedParameter> out;
     const OpList& ops = dump_.ops();
     const size_t begin = Begin();
     if (begin == 0 || ops.size() > kMostOpsRead) return out;
     MSP_RETURN_IF_ERROR(ReadParameters(begin));
-    for (const auto& [print, names] : names_) out.push_back({Listed(names), 0, 0});
+    for (const auto& [print, names] : names_) out.push_back({Listed(names), names.size(), 0, 0});
     for (size_t i = begin; i < ops.size() && !names_.empty(); ++i) {
       if (!ChangesInput(ops.NameAt(i))) continue;
       MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
@@ -170,6 +171,12 @@ class OwnerFinder {
 
 }  // namespace
 
+std::string PrintOf(const ItemView& item) {
+  std::string out = item.shape;
+  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
+  return out;
+}
+
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
 
 bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {
@@ -181,6 +188,8 @@ bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {
   }
   return false;
 }
+
+StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump) { return OwnerFinder(dump).Prints(); }
 
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump) { return OwnerFinder(dump).Trained(); }
 

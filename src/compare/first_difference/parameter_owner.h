@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "compare/pair/dump_pair.h"
@@ -21,9 +22,15 @@ bool IsState(const OpList& ops, const ModuleTree& tree, size_t op);
 /// tell them; several that look the same are one entry.
 struct TrainedParameter {
   std::string names;  // "blocks.0.norm.weight or blocks.1.norm.weight"
-  size_t count = 0;   // how many of them are changed
+  size_t size = 0;    // how many parameters they are
+  size_t count = 0;   // ops that change one of them
   size_t op = 0;      // that takes the last one in
 };
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump);
+
+/// A tensor by its shape and statistics: what is known of it in each op that it goes through.
+std::string PrintOf(const ItemView& item);
+/// Those of the parameters of all modules, before the step.
+StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump);
 
 }  // namespace msprobe

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "compare/round_off/fills.h"
 #include "compare/round_off/ruler.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -50,7 +51,7 @@ Amount AmountOf(const ItemView& item) {
     }
   }
   a.numel = std::max(a.numel, 1.0);
-  a.amplitude = std::max(NumberOr0(item.stats[kMax]), NumberOr0(item.stats[kMin]));
+  a.amplitude = AmplitudeWithoutFill(item);
   a.rms = std::min(NumberOr0(item.stats[kNorm]) / std::sqrt(a.numel), a.amplitude);
   if (a.rms == 0) a.rms = a.amplitude;
   a.mean = std::min(NumberOr0(item.stats[kMean]), a.rms);

@@ -5,10 +5,12 @@
 #include <limits>
 
 #include "base/text.h"
+#include "compare/round_off/at_place.h"
+#include "compare/round_off/fills.h"
 #include "compare/round_off/settings.h"
+#include "ops/op_name.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
-#include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
@@ -20,15 +22,6 @@ constexpr double kAverages = 256;                                       // so ma
 constexpr double kLeastError = std::numeric_limits<double>::epsilon();  // of what differs and does not show how much
 
 double Magnitude(const StatValue& v) { return v.IsNumber() ? std::fabs(v.AsDouble()) : 0; }
-
-/// Masks are filled with the least number of their dtype, which says "minus infinity" in each.
-bool IsDTypeLimit(double magnitude) {
-  for (const DType type : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
-    const double limit = InfoOf(type).largest;
-    if (std::fabs(magnitude - limit) <= 1e-6 * limit) return true;
-  }
-  return false;
-}
 
 /// Relative error of one statistic; infinity for a difference in kind.
 double StatError(const ItemView& a, const ItemView& b, size_t k, double scale) {
@@ -59,6 +52,10 @@ double Divisor(double target, double golden, Against against) {
 
 double StatisticsError(const ItemView& a, const ItemView& b, Against against) {
   const double amplitude = Divisor(Amplitude(a), Amplitude(b), against);
+  if (FilledOtherwise(a, b)) {
+    if (BothFills(a.stats[kMax], b.stats[kMax])) return 0;
+    return StatError(a, b, kMax, Divisor(AmplitudeWithoutFill(a), AmplitudeWithoutFill(b), against));
+  }
   const bool limits = !SameDType(a.dtype, b.dtype) && IsDTypeLimit(Amplitude(a)) && IsDTypeLimit(Amplitude(b));
   double worst = 0;
   for (size_t k = kMax; k < kStatCount; ++k) {
@@ -142,7 +139,7 @@ double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against agai
   if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
   if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
   // Values say more than their statistics, which stand for tensors that could not be read.
-  if (mode == CompareMode::kTensor && op.tensors[row].error >= 0) {
+  if (mode == CompareMode::kTensor && op.tensors[row].error >= 0 && !FilledOtherwise(a, b)) {
     return against == Against::kGolden ? op.tensors[row].golden_error : op.tensors[row].error;
   }
   return StatisticsError(a, b, against);
@@ -179,7 +176,10 @@ double OpTolerance(const OpDiff& op) {
   double out = 0;
   for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.target[i].dtype));
   for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.golden[i].dtype));
-  return out;
+  // A module of another class in the same place computes the same with other precision: quantised, or with adapters.
+  const bool other = !op.cross && out > 0 && !op.golden_op.empty() && IsModuleName(op.op) &&
+                     ApiOrClassOf(op.op) != ApiOrClassOf(op.golden_op);
+  return other ? std::max(out, op.thresholds->tolerance_bfloat16) : out;
 }
 
 double RowDistance(const OpDiff& op, size_t row, CompareMode mode, double tolerance) {
@@ -216,20 +216,25 @@ bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
   const ItemView* b = PartnerOf(op, i);
-  if (!b) return op.matched && !IsNull(a);
-  if (IsTensorItem(a) || IsTensorItem(*b)) return false;
+  if (!b && IsNull(a)) {
+    const ItemView* other = AtPlaceOf(op, a);
+    return op.matched && other && !IsNull(*other) && !SaysHowOnly(*other);
+  }
+  if (!b) return op.matched;
+  if (IsTensorItem(a) != IsTensorItem(*b)) return IsNull(a) || IsNull(*b);
+  if (IsTensorItem(a)) return false;
   const StatValue &x = a.stats[kMax], &y = b->stats[kMax];
   if (mode == CompareMode::kChecksum && (a.checksum == b->checksum || !x.IsNumber() || !y.IsNumber()))
     return a.checksum != b->checksum;
   if (a.shape != b->shape) return true;
   if (IsDTypeText(x) && IsDTypeText(y)) return false;
+  if (BothFills(x, y)) return false;
   if (!x.IsNumber() || !y.IsNumber()) {
     const auto cell = DiffStats(x, y).diff_cell;
     return cell != StatDiff::Cell::kZero && cell != StatDiff::Cell::kNA;
   }
   const double p = x.AsDouble(), q = y.AsDouble();
   if (p == q || (std::isnan(p) && std::isnan(q))) return false;
-  if (IsDTypeLimit(std::fabs(p)) && IsDTypeLimit(std::fabs(q)) && std::signbit(p) == std::signbit(q)) return false;
   const bool computed =
       a.dtype == "<class 'float'>" && b->dtype == a.dtype;  // numbers from tensors carry their rounding
   return !computed || std::fabs(p - q) > OpTolerance(op) * std::max(std::fabs(p), std::fabs(q));
@@ -351,6 +356,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       out.argument = true;
       Raise(&out.computed, ComputedError(op, i));
       out.input = Single(kInfinity);
+      const ItemView* other = AtPlaceOf(op, item);
+      out.one_sided = out.one_sided || IsTensorItem(item) || (other && IsTensorItem(*other));
       if (!out.setting) NoteSetting(op, i, &out);
       continue;
     }
@@ -398,6 +405,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
       if (argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item)) {
         out.argument = true;
+        out.one_sided = out.one_sided || IsTensorItem(item);
         out.input = out.computed = Single(kInfinity);
       }
     }

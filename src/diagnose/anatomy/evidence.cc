@@ -72,7 +72,7 @@ StatusOr<std::shared_ptr<const OriginEvidence>> EvidenceOf(const DumpPair& pair,
   const FirstDifference& first = differences.Answer();
   const std::shared_ptr<const OriginEvidence> nothing;
   const Kind kind = first.kind;
-  if (kind == Kind::kNone || kind == Kind::kGrows || kind == Kind::kDType) return nothing;
+  if (kind == Kind::kNone || kind == Kind::kGrows || kind == Kind::kDraw || kind == Kind::kDType) return nothing;
   if (pair.plan.fused || !pair.options.check_shape || (pair.tensors && pair.tensors->changes())) return nothing;
   const bool lone = kind == Kind::kMissingOp || kind == Kind::kExtraOp;
   const size_t op = lone ? differences.seen_op : first.op;

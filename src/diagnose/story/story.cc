@@ -53,6 +53,9 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.item = Bare(d.item);
   out.recomputed = d.recomputed;
   out.hidden = d.hidden;
+  out.alone = d.alone;
+  out.buffer = d.buffer;
+  out.factor = d.factor;
   out.owner = d.owner;
   out.parameter = d.parameter;
   out.copies = d.copies;
@@ -65,6 +68,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
   if (made) out.inputs = d.inputs;
   out.other_op = d.after;
+  out.drawn = d.drawn;
   if (o.replay) out.replay = ReplayText(*o.replay).English();
   out.anatomy = o.anatomy;
   return out;
@@ -176,6 +180,7 @@ Cause CauseOf(const FirstDifference& d) {
     case Kind::kExtraOp: return Cause::kExtraOp;
     case Kind::kDType: return Cause::kDType;
     case Kind::kGrows: return Cause::kGrows;
+    case Kind::kDraw: return Cause::kDraw;
     default: return Cause::kOp;
   }
 }
@@ -196,6 +201,7 @@ std::string_view CauseName(Cause cause) {
     case Cause::kShape: return "shape";
     case Cause::kDType: return "dtype";
     case Cause::kGrows: return "grows";
+    case Cause::kDraw: return "random_draw";
     case Cause::kUninitialised: return "uninitialised";
     case Cause::kMask: return "mask";
   }
@@ -218,7 +224,7 @@ Story StoryOf(const Divergence& d, const RulerCounts& ops, uint64_t target_only,
     if (compared && !differs) out.outcome = rounds ? Story::Outcome::kRoundOff : Story::Outcome::kEqual;
     return out;
   }
-  const bool cut = d.creator.difference.pieces;
+  const bool cut = d.creator.difference.pieces || d.creator.difference.kind == FirstDifference::Kind::kDraw;
   (cut ? out.cut : out.origins).push_back(OriginOf(d.creator, d.step));
   if (cut && d.others.empty()) return out;
   out.outcome = Story::Outcome::kOrigin;

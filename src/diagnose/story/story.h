@@ -34,6 +34,7 @@ enum class Cause : uint8_t {
   kShape,          // the runs are split differently
   kDType,          // nothing but a dtype differs
   kGrows,          // small differences add up, no op stands out
+  kDraw,           // the runs drew other random numbers, and nothing else is known to differ
   kUninitialised,  // memory that was never written was read
   kMask,           // NaN of a mask's -inf
 };
@@ -58,6 +59,9 @@ struct StoryOrigin {
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
   bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
+  bool buffer = false;             // kWeight: no parameter but a buffer
+  bool alone = false;              // kShape: one process made each dump
+  double factor = 0;               // micro batches: the gradients over those of the golden run; 0: not known
   bool hidden = false;             // kInput, kCode: infinities that statistics do not show the places of
   std::string owner;               // the parameter that an op of the optimizer changes; "" if not known
   std::string parameter;           // kWeight: "weight"; "" if not known
@@ -71,6 +75,7 @@ struct StoryOrigin {
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
   BadSince since;                  // overflow, kWeight
   std::optional<Anatomy> anatomy;  // how it is wrong, where that was looked for
+  std::string drawn;               // an op in front of it that drew other random numbers; "" if none did
   std::string replay;              // what the op gives in float64, where that was asked for
 };
 
@@ -89,6 +94,13 @@ struct Story {
     kOrigin,    // something is wrong
   };
   Outcome outcome = Outcome::kUnknown;
+  /// What was compared by mistake.
+  struct Mistake {
+    enum class Kind : uint8_t { kNone, kSamePath, kOtherStep, kOtherModel };
+    Kind kind = Kind::kNone;
+    std::string target, golden;  // steps; ops that only that run has
+  };
+  Mistake mistake;
   bool compared = true;              // false: one run by itself
   std::vector<StoryOrigin> origins;  // the cause, then those that do not follow from it
   std::vector<StoryReach> reached;
@@ -101,7 +113,8 @@ struct Story {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;
   std::string first_unrecorded;
-  std::vector<StoryOrigin> cut;  // where the same data comes in micro batches of another size; then nothing can be said
+  /// From where on nothing can be said: the same data in micro batches of another size, other random numbers.
+  std::vector<StoryOrigin> cut;
   uint64_t divided = 0;         // ops on gradients that only one run divides so (divided_step.h): they are not compared
   size_t steps = 0, ranks = 0;  // looked at, of one run by itself
   std::vector<RecordingGap> gaps;  // recordings that are not whole

@@ -6,6 +6,7 @@
 
 #include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
+#include "diagnose/story/mistakes.h"
 #include "diagnose/story/parted_copies.h"
 #include "ops/op_name.h"
 
@@ -119,6 +120,7 @@ Story StoryFinder::Tell() const {
   out.unread = unread_;
   out.first_unread = first_unread_;
   out.Weigh();
+  RecogniseMistake(files_.empty() ? step_before_ : files_, &out);
   return out;
 }
 
@@ -238,6 +240,8 @@ void StoryFinder::Explain() {
     for (const std::vector<FilePair>* step : {&step_before_, &first_step_}) {
       for (const FilePair& files : *step) {
         if (files.rank != origin.evidence->files.rank) continue;
+        // Where nothing is proved its own step counts as one before.
+        if (files.target == origin.evidence->files.target || files.golden == origin.evidence->files.golden) continue;
         const bool known = !context.earlier.empty() && context.earlier.front().target == files.target;
         if (!known) context.earlier.push_back(files);
       }

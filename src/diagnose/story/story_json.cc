@@ -22,6 +22,16 @@ void TextOrNull(JsonWriter* json, std::string_view key, const std::string& text)
   text.empty() ? json->Null() : json->String(text);
 }
 
+std::string_view MistakeName(Story::Mistake::Kind kind) {
+  switch (kind) {
+    case Story::Mistake::Kind::kNone: return "";
+    case Story::Mistake::Kind::kSamePath: return "same_path";
+    case Story::Mistake::Kind::kOtherStep: return "other_step";
+    case Story::Mistake::Kind::kOtherModel: return "other_model";
+  }
+  return "";
+}
+
 void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
   json->Object([&] {
     json->Member("cause", CauseName(o.cause));
@@ -48,6 +58,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     json->Member("units", o.units);
     TextOrNull(json, "inputs", o.inputs);
     TextOrNull(json, "other_op", o.other_op);
+    if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));
     TextOrNull(json, "replay", o.replay);
     json->Key("anatomy");
@@ -63,6 +74,7 @@ std::string StoryJson(const Story& story) {
     json.Member("version", 1);
     json.Member("outcome", OutcomeName(story.outcome));
     json.Member("compared", story.compared);
+    TextOrNull(&json, "mistake", std::string(MistakeName(story.mistake.kind)));
     json.Member("whole", story.whole());
     json.Key("not_whole"), WriteGaps(&json, story.gaps);
     json.Member("ops_not_seen", story.unseen);
@@ -71,6 +83,7 @@ std::string StoryJson(const Story& story) {
     json.Member("not_compared", story.not_compared);
     TextOrNull(&json, "first_not_compared", story.first_not_compared);
     json.ArrayMember("origins", story.origins, [&](const StoryOrigin& o) { WriteOrigin(&json, o); });
+    json.ArrayMember("not_comparable", story.cut, [&](const StoryOrigin& o) { WriteOrigin(&json, o); });
     json.ArrayMember("reached", story.reached, [&](const StoryReach& r) {
       json.Object([&] {
         json.Member("rank", r.rank);

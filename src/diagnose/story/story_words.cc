@@ -3,19 +3,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "base/text.h"
 #include "compare/first_difference/six_digits.h"
 #include "compare/values/item_view.h"
+#include "diagnose/story/clean_words.h"
 #include "diagnose/story/phrases.h"
+#include "diagnose/story/place_words.h"
 #include "diagnose/story/story.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kListed = 8;  // ranks, origins and hand-overs that a line or a text names
+constexpr size_t kListed = kMostListed;  // origins and hand-overs that a line or a text names
 
 /// What is said of each cause whatever it is the cause of.
 struct CauseWords {
@@ -65,6 +68,10 @@ constexpr CauseWords WordsOf(Cause cause) {
       return {{"it adds up from op to op, none stands out", "误差逐算子累积，没有哪个算子明显突出"},
               {"dump tensors, or compare with two golden runs (calibration)",
                "采集 tensor 数据，或使用两次标杆运行进行校准"}};
+    case Cause::kDraw:
+      return {{"the runs drew other random numbers", "两次运行抽取了不同的随机数"},
+              {"seed both runs alike (seed_all), or switch dropout off in both, and record again",
+               "使两次运行的随机种子一致（seed_all），或在两侧都关闭 dropout，再重新采集"}};
     case Cause::kUninitialised:
       return {{"memory that was never written is read", "读取了从未写入的内存"},
               {"write the buffer before it is read", "在读取前写入该缓冲区"}};
@@ -73,40 +80,6 @@ constexpr CauseWords WordsOf(Cause cause) {
               {"check rows that are masked completely", "检查被完全掩掉的行"}};
   }
   return {};
-}
-
-std::string Ranks(const Words& say, const std::vector<int>& ranks) {
-  std::string list;
-  size_t runs = 0;
-  for (size_t i = 0, end = 0; i < ranks.size(); i = end, ++runs) {
-    if (runs == kListed) {
-      list += say({", ... ({} in all)", ", ...（共 {} 个）"}, ranks.size());
-      break;
-    }
-    while (end < ranks.size() && ranks[end] - ranks[i] == static_cast<int>(end - i)) ++end;
-    if (end - i < 3) end = i + 1;
-    list += (i ? ", " : "") + std::to_string(ranks[i]);
-    if (end - i > 1) list += "-" + std::to_string(ranks[end - 1]);
-  }
-  return (ranks.size() == 1 || say.chinese() ? "rank " : "ranks ") + list;
-}
-
-/// "layers.1.mlp.linear_fc1"; of a part of nn.Sequential, whose name is a number, "module 0 (Linear)".
-std::string ModuleText(const Words& say, const std::string& module, const std::string& module_class = {}) {
-  if (!IsDigits(module.substr(0, module.find(' ')))) return module;
-  if (module_class.empty()) return say({"module {}", "模块 {}"}, module);
-  return say({"module {} ({})", "模块 {}（{}）"}, module, module_class);
-}
-
-/// "rank 2, step 0, layers.1.mlp.linear_fc1"
-std::string Where(const Words& say, const StoryOrigin& o) {
-  std::vector<std::string> parts;
-  if (!o.ranks.empty()) parts.push_back(Ranks(say, o.ranks));
-  if (o.step >= 0) parts.push_back(fmt::format("step {}", o.step));
-  std::string place = o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class);
-  if (o.recomputed) place += say({" (recomputation)", "（重计算）"});
-  parts.push_back(std::move(place));
-  return say.Join(parts);
 }
 
 /// "25 %"; "" where the difference has no size.
@@ -151,6 +124,31 @@ std::string Hidden(const Words& say, const StoryOrigin& o) {
              o.item, o.op);
 }
 
+/// The numbers of "[2, 3]".
+std::vector<int64_t> DimensionsOf(const std::string& shape) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!std::isdigit(static_cast<unsigned char>(shape[i]))) continue;
+    if (i == 0 || !std::isdigit(static_cast<unsigned char>(shape[i - 1]))) out.push_back(0);
+    out.back() = out.back() * 10 + (shape[i] - '0');
+  }
+  return out;
+}
+
+/// What two shapes say of the runs, where no ranks share the work; "" for nothing.
+std::string ShapesTell(const Words& say, const StoryOrigin& o) {
+  std::vector<int64_t> a = DimensionsOf(o.target), b = DimensionsOf(o.golden);
+  if (a.size() != b.size() || a.size() < 2) return {};
+  const bool first = a[0] != b[0], rest = std::equal(a.begin() + 1, a.end(), b.begin() + 1);
+  const bool second = a[1] != b[1], tail = std::equal(a.begin() + 2, a.end(), b.begin() + 2);
+  if (first && rest) return say({"another batch size, or other micro batches", "batch size 或 micro batch 不同"});
+  if (!first && second && tail) return say({"another sequence length, or other padding", "序列长度或填充不同"});
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  if (a == b) return say({"the same dimensions in another order", "维度相同而顺序不同"});
+  return first && second && tail ? say({"another batch", "输入批次不同"}) : std::string();
+}
+
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) return Overflowed(say, o);
@@ -175,6 +173,8 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                     "参数 {} 在 {} 上的副本不再相同：其梯度未归约，或各自的更新不同"},
                    o.parameter, Ranks(say, o.copies));
       if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
+      if (o.buffer)
+        return say({"its buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, o.parameter, differs);
       return say({"its parameter {} {} before it is used", "参数 {} 在使用前就已{}"}, o.parameter, differs);
     case Cause::kInput:
       if (o.hidden) return Hidden(say, o);
@@ -196,9 +196,12 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                    o.parameter);
       return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
     case Cause::kShape:
-      if (!IsSplit(o))
+      if (!IsSplit(o) || o.alone) {
+        const std::string tells = o.alone ? ShapesTell(say, o) : std::string();
         return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, o.item, o.target,
-                   o.golden);
+                   o.golden) +
+               (tells.empty() ? std::string() : std::string(say.colon()) + tells);
+      }
       return say({"{} has shape {}, in the golden run {}: the runs are split or sized differently",
                   "{} 的 shape 为 {}，标杆为 {}：两次运行的切分或大小不同"},
                  o.item, o.target, o.golden);
@@ -210,6 +213,7 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                     "优化器放大了舍入误差：参数 {} {}，此前的 step 仅有舍入差异"},
                    o.parameter, differs);
       return say({"small differences add up from op to op, no op stands out", "误差逐算子累积，没有哪个算子明显突出"});
+    case Cause::kDraw: return say({"{} drew other random numbers", "{} 抽取了不同的随机数"}, o.op);
     case Cause::kUninitialised:
     case Cause::kMask: return Overflowed(say, o);
   }
@@ -224,11 +228,17 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.copies.empty())
     return say({"look at what reduces this gradient over these ranks, and at the settings of their optimizers",
                 "检查在这些 rank 间归约该梯度的代码，以及各自优化器的设置"});
+  if (o.cause == Cause::kWeight && o.buffer)
+    return say({"compare how both runs make this buffer: what is not saved with the weights is made again on loading",
+                "比对两侧如何生成该缓冲区：未随权重保存的缓冲区在加载时会重新生成"});
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
     return say({"compare which parameters the optimizers were given", "比对两侧传给优化器的参数"});
+  if (o.cause == Cause::kShape && o.alone && !ShapesTell(say, o).empty())
+    return say({"give both runs the same batch (--save-batches, --replay-batches)",
+                "使两次运行使用相同的数据（--save-batches、--replay-batches）"});
   if (o.cause == Cause::kShape && !IsSplit(o))
     return say({"compare what it is made of in both runs", "比对两次运行中它由什么组成"});
   return say(WordsOf(o.cause).next);
@@ -345,92 +355,6 @@ std::string DividedLine(const Words& say, const Story& story) {
              story.divided);
 }
 
-/// What was not there to be seen, as a sentence; "" when all was.
-std::string UnseenText(const Words& say, const Story& s, Language language) {
-  std::string out = GapText(s.gaps, language);
-  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : std::string(say.stop())) + text; };
-  if (s.unread > 0) {
-    add(say({s.unread == 1 ? "{} row had no tensor: its file is missing, cut or not readable"
-                           : "{} rows had no tensor: their files are missing, cut or not readable",
-             "{} 行没有 tensor：文件缺失、被截断或无法读取"},
-            s.unread));
-  }
-  if (s.not_compared > 0) {
-    add(say({s.compared ? "{} pairs of files could not be compared, the first: {}"
-                        : "{} ranks could not be read, the first: {}",
-             s.compared ? "{} 对文件无法比对，首个：{}" : "{} 个 rank 无法读取，首个：{}"},
-            s.not_compared, s.first_not_compared));
-  }
-  return out;
-}
-
-/// Nothing is wrong in what was seen, which was not all.
-std::string PartlyClean(const Words& say, const Story& s) {
-  if (!s.compared && s.steps == 0) return {};  // nobody looked
-  if (!s.compared) {
-    return say({"No NaN or infinity begins in what was seen of {} ranks of {} steps",
-                "在已看到的部分（{} 个 rank、{} 个 step）中未发现 NaN 或无穷大的源头"},
-               s.ranks, s.steps);
-  }
-  const uint64_t agree = s.ops.bit_equal + s.ops.round_off + s.ops.rewritten;
-  if (agree == 0 && s.unread > 0) {
-    return say({"No tensor could be compared; what their statistics show agrees",
-                "没有可比对的 tensor；其统计值所显示的内容一致"});
-  }
-  if (agree == 0) return say({"Nothing could be compared", "没有可比对的内容"});
-  if (s.ops.round_off + s.ops.rewritten == 0) {
-    return say({"What was seen agrees: {} ops are bit-equal", "已看到的部分一致：{} 个算子逐位相同"}, agree);
-  }
-  return say({"What was seen agrees up to rounding: {} ops are bit-equal, {} within round-off",
-              "已看到的部分差异均在舍入误差内：{} 个算子逐位相同，{} 个在舍入误差内"},
-             s.ops.bit_equal, s.ops.round_off + s.ops.rewritten);
-}
-
-std::string CleanHeadline(const Words& say, const Story& s) {
-  if (!s.compared && !s.whole()) return PartlyClean(say, s);
-  if (!s.compared) {
-    return say({"No NaN or infinity begins here: {} ranks of {} steps were looked at",
-                "未发现 NaN 或无穷大的源头：共检查 {} 个 rank、{} 个 step"},
-               s.ranks, s.steps);
-  }
-  const uint64_t compared =
-      s.ops.bit_equal + s.ops.round_off + s.ops.rewritten + s.ops.inherited + s.ops.suspicious + s.ops.bug;
-  std::string out;
-  if (!s.whole() && s.ops.inherited + s.ops.suspicious + s.ops.bug == 0) {
-    out = PartlyClean(say, s);
-  } else if (s.outcome == Story::Outcome::kEqual) {
-    out = say({"No difference: all {} compared ops are bit-equal", "无差异：比对的 {} 个算子全部逐位相同"}, compared);
-  } else if (s.outcome == Story::Outcome::kRoundOff) {
-    out = say({"No difference beyond rounding: {} ops are bit-equal, {} within round-off",
-               "差异均在舍入误差内：{} 个算子逐位相同，{} 个在舍入误差内"},
-              s.ops.bit_equal, s.ops.round_off);
-    if (s.ops.rewritten > 0)
-      out += say({", {} computed another way with the same result", "，{} 个计算方式不同而结果相同"}, s.ops.rewritten);
-  } else if (!s.cut.empty()) {
-    const StoryOrigin& o = s.cut.front();
-    out = say(
-        {"Unknown: {}: {} has shape {}, in the golden run {}: the same data in micro batches of another size, whose "
-         "values cannot be compared",
-         "无法判断：{}：{} 的 shape 为 {}，标杆为 {}：同样的数据被划分为不同大小的 micro batch，其数值无法比对"},
-        Where(say, o), o.item, o.target, o.golden);
-  } else if (compared == 0) {
-    out = say(
-        {"Unknown: no op has a partner with values to compare; -lm maps modules of other names, -fm matches by order",
-         "无法判断：没有可比对的算子；名称不同的模块可用 -lm 映射，也可用 -fm 按顺序匹配"});
-  } else {
-    out = say({"Origin unknown: {} suspicious ops, {} beyond what rounding can give, and none of them begins it",
-               "源头未知：可疑算子 {} 个，超出舍入误差的算子 {} 个，均非起点"},
-              s.ops.suspicious, s.ops.bug);
-  }
-  if (s.target_only + s.golden_only > 0) {
-    out +=
-        say({"; {} ops only in the target, {} only in the golden run", "；仅调试侧有 {} 个算子，仅标杆侧有 {} 个算子"},
-            s.target_only, s.golden_only);
-  }
-  if (s.unseen > 0) out += say({"; {} ops were not seen", "；{} 个算子未看到"}, s.unseen);
-  return out;
-}
-
 }  // namespace
 
 std::string CauseText(Cause cause, Language language) { return Words(language)(WordsOf(cause).brief); }
@@ -461,6 +385,8 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   };
   if (story.origins.empty()) {
     add_notes();
+    if (!story.cut.empty() && story.cut.front().cause == Cause::kDraw)
+      add({"next", "下一步"}, Advice(say, story.cut.front()));
     return out;
   }
   const StoryOrigin& o = story.origins.front();
@@ -474,6 +400,11 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   if (o.cause == Cause::kMask && !o.other_op.empty()) add({"mask", "掩码"}, o.other_op);
   if (o.cause == Cause::kUninitialised && !o.other_op.empty()) add({"memory of", "内存来自"}, o.other_op);
   add({"float64", "float64 重放"}, o.replay);
+  if (!o.drawn.empty())
+    add({"random", "随机数"},
+        say({"{} drew other numbers in the two runs: only what differs by itself is named behind it",
+             "两次运行中 {} 抽取了不同的随机数：其后仅列出自身不一致之处"},
+            o.drawn));
   for (const std::string& line : ReachedLines(say, story)) add({"spread", "扩散"}, line);
   add({"inherited", "继承"}, InheritedLine(say, story));
   for (size_t i = 1; i < story.origins.size() && i <= kListed; ++i) {

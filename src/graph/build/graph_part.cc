@@ -173,18 +173,18 @@ void Walk(Codec& c, GraphSummary& s) {
 }
 
 void Walk(Codec& c, FirstDifference& d) {
-  c.Kind(d.kind, FirstDifference::Kind::kGrows);
+  c.Kind(d.kind, FirstDifference::Kind::kDraw);
   c.Number(d.op);
   c.Number(d.golden_op);
   c.Kind(d.verdict, RulerVerdict::kBug);
   for (std::string* text :
        {&d.name, &d.golden_name, &d.frame, &d.function, &d.module, &d.inside, &d.after, &d.item, &d.parameter,
-        &d.difference.what, &d.difference.target, &d.difference.golden, &d.detail, &d.inputs, &d.owner}) {
+        &d.difference.what, &d.difference.target, &d.difference.golden, &d.detail, &d.inputs, &d.owner, &d.drawn}) {
     c.Text(*text);
   }
-  for (bool* flag : {&d.pieces, &d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
+  for (bool* flag : {&d.buffer, &d.alone, &d.pieces, &d.recomputed, &d.hidden, &d.state}) c.Number(*flag);
   c.List(d.ranks, [&](int& rank) { c.Number(rank); });
-  for (double* number : {&d.difference.percent, &d.input_error, &d.output_error, &d.units}) c.Real(*number);
+  for (double* number : {&d.factor, &d.difference.percent, &d.input_error, &d.output_error, &d.units}) c.Real(*number);
 }
 
 void Walk(Codec& c, RankCalls& calls) {
