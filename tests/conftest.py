@@ -164,6 +164,12 @@ def llamafactory_python() -> Path:
 
 
 @pytest.fixture(scope="session")
+def trl_python() -> Path:
+    """The interpreter in whose environment TRL and our package are installed."""
+    return _interpreter("MSPROBE_TRL_PYTHON", ".venv-trl", "TRL")
+
+
+@pytest.fixture(scope="session")
 def mmengine_python() -> Path:
     """The interpreter in whose environment mmengine and our package are installed."""
     return _interpreter("MSPROBE_MMENGINE_PYTHON", ".venv-mmengine", "mmengine")

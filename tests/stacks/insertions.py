@@ -6,11 +6,22 @@ import importlib.util
 import sys
 
 IMPORT = 'from msprobe.pytorch import PrecisionDebugger\ndebugger = PrecisionDebugger(config_path="config.json")\n'
-# Module -> [(a line of the file, lines before it, lines after it)], indented as the line is.
+# Module -> [(lines of the file, lines before the last of these, lines after it)], indented as that is.
 INSERTIONS = {
     "transformers.trainer": [
         ("self.current_gradient_accumulation_steps = len(batch_samples)", "", "debugger.start(model=model)"),
-        ("# We also need to break out of the nested loop", "debugger.stop()\ndebugger.step()", ""),
+        (
+            "break\nif self.control.should_epoch_stop or self.control.should_training_stop:",
+            "debugger.stop()\ndebugger.step()",
+            "",
+        ),
+    ],
+    "torchtitan.trainer": [
+        (
+            "self.train_step(data_iterator)",
+            "debugger.start(model=self.model_parts)",
+            "debugger.stop()\ndebugger.step()",
+        ),
     ],
     "mmengine.runner.loops": [
         (
@@ -22,11 +33,17 @@ INSERTIONS = {
 }
 
 
+def _last_of(anchor, lines):
+    """The number of the last line of the first place of the anchor."""
+    wanted, stripped = anchor.splitlines(), [line.strip() for line in lines]
+    return next(n for n in range(len(lines)) if stripped[n + 1 - len(wanted) : n + 1] == wanted)
+
+
 def edited(source, edits):
-    """The source with each line's insertions at its first place, and the debugger made behind the imports."""
+    """The source with the insertions of each anchor at its first place, and the debugger made behind the imports."""
     lines = source.splitlines(keepends=True)
     for anchor, before, after in edits:
-        place = next(n for n, line in enumerate(lines) if line.strip() == anchor)
+        place = _last_of(anchor, lines)
         indent = lines[place][: -len(lines[place].lstrip())]
         lines[place + 1 : place + 1] = [f"{indent}{line}\n" for line in after.splitlines()]
         lines[place:place] = [f"{indent}{line}\n" for line in before.splitlines()]

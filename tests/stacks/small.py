@@ -56,11 +56,15 @@ class Told:
     """What this process saw, by NumPy alone: no function of torch is called for it."""
 
     def __init__(self):
-        self.inputs, self.losses, self.gradients = [], [], []
+        self.inputs, self.losses, self.gradients, self.starts = [], [], [], []
 
     def saw(self, x):
         """An input of the model: its mean is to be found in the dump."""
         self.inputs.append(float(x.detach().numpy().mean(dtype=np.float64)))
+
+    def begins(self):
+        """A step begins here; where nothing says so, each has MICRO calls of the model."""
+        self.starts.append(len(self.inputs))
 
     def lost(self, loss):
         self.losses.append(float(loss.detach()).hex())
@@ -69,8 +73,8 @@ class Told:
         """Notes norms of gradients whenever an optimizer steps that has one of these parameters; {name: parameter}."""
 
         def before(optimizer, *_):
-            own = {id(p) for group in optimizer.param_groups for p in group["params"]}
-            norms = {n: norm(p.grad) for n, p in named.items() if id(p) in own and p.grad is not None}
+            stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
+            norms = {n: norm(p.grad) for n, p in named.items() if id(p) in stepped and p.grad is not None}
             if norms:
                 self.gradients.append(norms)
 
@@ -79,10 +83,21 @@ class Told:
     def write(self, directory, rank, parameters):
         sha = hashlib.sha256()
         for p in parameters:
-            sha.update(f"{p.dtype}{tuple(p.shape)}".encode() + p.detach().float().contiguous().numpy().tobytes())
-        told = {"inputs": self.inputs, "losses": self.losses, "gradients": self.gradients, "weights": sha.hexdigest()}
+            sha.update(f"{p.dtype}{tuple(p.shape)}".encode() + own(p).float().contiguous().numpy().tobytes())
+        told = {
+            "inputs": self.inputs,
+            "losses": self.losses,
+            "gradients": self.gradients,
+            "starts": self.starts or [*range(0, len(self.inputs), MICRO)],
+            "weights": sha.hexdigest(),
+        }
         Path(directory, f"told{rank}.json").write_text(json.dumps(told), encoding="utf-8")
 
 
+def own(tensor):
+    """What this process has of it."""
+    return getattr(tensor, "_local_tensor", tensor).detach()
+
+
 def norm(gradient):
-    return float(np.linalg.norm(gradient.detach().numpy().astype(np.float64)))
+    return float(np.linalg.norm(own(gradient).numpy().astype(np.float64)))

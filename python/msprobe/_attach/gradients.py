@@ -8,6 +8,7 @@ import torch
 
 from .._capture.log import logger
 from ..pytorch.hook_points import HookSet
+from ..pytorch.living import held_by
 from . import tensor_sets
 from .client import Client
 from .exchange import Names, Passing, Saved, rank_of_process, refuse_on, saves_or_warns
@@ -50,8 +51,8 @@ class Gradients(Passing):
         super().join(root, number)
 
     def _about_to_step(self, optimizer: Any, args: tuple, kwargs: dict) -> None:
-        if self.step < 0 or isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
-            return  # before the first forward, or a wrapper whose own optimizer steps next
+        if self.step < 0 or held_by(optimizer):
+            return  # before the first forward, or those that it holds step next
         self.guarded(lambda: self._look_at(optimizer))
 
     def _look_at(self, optimizer: Any) -> None:

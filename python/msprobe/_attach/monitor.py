@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from .._capture.log import logger
+from .._monitor.output import base_directory
 from ..pytorch import regions
-from ..pytorch.living import LivingOptimizers
+from ..pytorch.living import LivingOptimizers, held_by
 from .client import Client
 from .request import Request
 
@@ -31,7 +32,7 @@ class Monitor(Client):
         Args:
             request: Of the command.
         """
-        self._config = request.config
+        self._config, self._began = request.config, request.began
         if request.dump_path:
             os.environ["MONITOR_OUTPUT_DIR"] = request.dump_path
         self._monitor: Any = None
@@ -65,16 +66,25 @@ class Monitor(Client):
 
     def exit(self) -> None:
         """Says so where no model was monitored."""
-        if self._monitor is None:
+        if self._monitor is not None:
+            self._monitor.close()
+        elif not self._another_did():
             logger.warning(
                 "monitor: nothing was monitored: no model was called that an optimizer trains%s",
                 regions.left_alone(),
             )
-        else:
-            self._monitor.close()
+
+    def _another_did(self) -> bool:
+        """Whether a process of this command wrote: torchrun's own trains nothing."""
+        try:
+            with os.scandir(base_directory()) as entries:
+                return any(entry.stat().st_mtime >= self._began for entry in entries)
+        except OSError:
+            return False
 
 
 def _optimizers_of(model: torch.nn.Module, alive: LivingOptimizers) -> list:
     found = [trainer for trainer, _, _ in alive.of(model)]
-    # A wrapper holds the one that steps.
-    return [o for o in found if not any(getattr(w, "optimizer", None) is o for w in found if w is not o)]
+    # What is held by another one is monitored through it.
+    held = {id(inner) for outer in found for inner in held_by(outer) if inner is not outer}
+    return [one for one in found if id(one) not in held]

@@ -12,6 +12,7 @@ from .._capture.grad_table import Gradient, GradTable
 from .._capture.npy import npy_header
 from .._compat import distributed_module
 from .hook_points import HookSet
+from .living import held_by
 from .npy import bytes_of
 
 _FAULTS = (OSError, RuntimeError, TypeError, MemoryError)
@@ -42,8 +43,8 @@ class GradProbe(GradTable):
         self._hooks.remove()
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if self.ended:
-            return
+        if self.ended or held_by(optimizer):
+            return  # those that it holds step, too
         own = [p for group in optimizer.param_groups for p in group["params"] if id(p) in self._names]
         if own:
             distributed = distributed_module()

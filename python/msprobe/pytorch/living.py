@@ -113,6 +113,20 @@ def parameter_ids(optimizer: Any) -> frozenset:
     return frozenset(id(parameter) for group in groups for parameter in group.get("params", ()))
 
 
+def held_by(optimizer: Any) -> list:
+    """The optimizers that another one steps in place of itself.
+
+    Args:
+        optimizer: Anything.
+
+    Returns:
+        The one of a wrapper, all of a container (torchtitan has one for the optimizers of all parts of a model).
+    """
+    listed = getattr(optimizer, "optimizers", None)
+    inner = [getattr(optimizer, "optimizer", None), *(listed if isinstance(listed, (list, tuple)) else ())]
+    return [one for one in inner if isinstance(one, torch.optim.Optimizer)]
+
+
 def _kept_by(wrapper: Any) -> frozenset:
     """Ids of the parameters in its lists, and in lists of these: groups of the parameters whose copies are stepped."""
     lists = [value for value in vars(wrapper).values() if type(value) in (list, tuple)]

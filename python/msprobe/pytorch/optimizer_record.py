@@ -16,6 +16,7 @@ import torch
 from .._compat import distributed_module
 from .._optimizer_record import StepRecord, plain, write_description
 from .hook_points import HookSet
+from .living import held_by
 from .npy import bytes_of
 
 DTYPES = {
@@ -109,7 +110,8 @@ class OptimizerRecord(StepRecord):
         self._numbers: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._next_number = 0
         self._hooks = HookSet()
-        self._hooks.around_step(optimizer, self._before, self._after)
+        for stepped in held_by(optimizer) or [optimizer]:
+            self._hooks.around_step(stepped, self._before, self._after)
 
     def _directory(self, optimizer: torch.optim.Optimizer) -> str:
         if optimizer not in self._numbers:
@@ -152,7 +154,7 @@ class OptimizerRecord(StepRecord):
         return {**described, "module": type(optimizer).__module__}
 
     def _before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self.wants(self._counts.get(optimizer, 0)):
+        if not held_by(optimizer) and self.wants(self._counts.get(optimizer, 0)):
             self.safely(lambda: self._write_before(optimizer))
 
     def _write_before(self, optimizer: torch.optim.Optimizer) -> None:
@@ -162,6 +164,8 @@ class OptimizerRecord(StepRecord):
         write_description(directory, self._description(optimizer))
 
     def _after(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if held_by(optimizer):
+            return  # each of these is recorded
         count = self._counts.get(optimizer, 0)
         if self.wants(count):
             path = os.path.join(self._directory(optimizer), "after.safetensors")

@@ -8,6 +8,7 @@ from typing import Any, Optional
 
 import torch
 
+from ..living import held_by
 from .values import local_part
 
 _SHARDS = re.compile("ZeroRedundancy|Distributed")
@@ -28,8 +29,9 @@ class OptimizerView:
 
     @property
     def parts(self) -> list:
-        """The optimizers of a chain, or the only one."""
-        return list(getattr(self.optimizer, "chained_optimizers", None) or [self.optimizer])
+        """The optimizers of a chain or a container, or the only one."""
+        chain = getattr(self.optimizer, "chained_optimizers", None)
+        return list(chain or _several_of(self.optimizer) or [self.optimizer])
 
     def states(self) -> list:
         """The states of all parts, as they are now."""
@@ -188,6 +190,11 @@ def gradient_of(parameter: Any, main_grad: bool) -> Optional[torch.Tensor]:
     return None if gradient is None else local_part(gradient)
 
 
+def _several_of(optimizer: Any) -> list:
+    """Those of a container, which steps none of its own."""
+    return held_by(optimizer) if hasattr(optimizer, "optimizers") else []
+
+
 _VIEWS = {
     "FP32Optimizer": OptimizerView,
     "Float16OptimizerWithFloat16Params": MegatronView,
@@ -211,8 +218,8 @@ def view_of(optimizer: Any) -> OptimizerView:
     Raises:
         TypeError: It has neither a state nor parameters, so nothing could be read.
     """
-    while type(optimizer).__name__ == "AcceleratedOptimizer":
-        optimizer = optimizer.optimizer
+    while type(optimizer).__name__ == "AcceleratedOptimizer" or len(_several_of(optimizer)) == 1:
+        (optimizer,) = held_by(optimizer)
     first = (getattr(optimizer, "chained_optimizers", None) or [optimizer])[0]
     kind = _VIEWS.get(type(first).__name__, OptimizerView)
     if kind is OptimizerView and not hasattr(first, "state") and not hasattr(first, "optimizer"):
