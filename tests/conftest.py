@@ -140,6 +140,12 @@ def old_mindspore_python() -> Path:
 
 
 @pytest.fixture(scope="session")
+def mindone_python() -> Path:
+    """The interpreter in whose environment MindSpore, mindone, MindCV and our package are installed."""
+    return _interpreter("MSPROBE_MINDONE_PYTHON", ".venv-mindone", "mindone")
+
+
+@pytest.fixture(scope="session")
 def megatron_python() -> Path:
     """The interpreter in whose environment megatron-core and our package are installed."""
     return _interpreter("MSPROBE_MEGATRON_PYTHON", ".venv-megatron", "megatron-core")
@@ -167,6 +173,12 @@ def llamafactory_python() -> Path:
 def trl_python() -> Path:
     """The interpreter in whose environment TRL and our package are installed."""
     return _interpreter("MSPROBE_TRL_PYTHON", ".venv-trl", "TRL")
+
+
+@pytest.fixture(scope="session")
+def titan_python() -> Path:
+    """The interpreter in whose environment torchtitan and our package are installed."""
+    return _interpreter("MSPROBE_TITAN_PYTHON", ".venv-titan", "torchtitan")
 
 
 @pytest.fixture(scope="session")

@@ -133,7 +133,7 @@ share_torch() {
   share .venv .venv-old
   share .venv .venv-megatron
   [ "$want" = all ] || return 0
-  for guest in vision stacks llamafactory mmengine; do share .venv .venv-$guest; done
+  for guest in vision stacks llamafactory mmengine trl titan; do share .venv .venv-$guest; done
 }
 # The environments that only tests need, in two rows at once.
 test_environments() {
@@ -168,6 +168,11 @@ stacks_environments() {
   alone .venv-llamafactory llamafactory==0.9.5 torchdata==0.11.0
   venv .venv-mmengine torch==2.13.0 addict==2.4.0 yapf==0.40.1 rich termcolor opencv-python-headless matplotlib numpy pyyaml
   alone .venv-mmengine mmengine==0.10.7
+  venv .venv-trl torch==2.13.0 trl==1.16.0 transformers==5.24.0 accelerate==1.15.0 datasets==5.2.0
+  # What it asks for to report to a service is not imported unless it is used.
+  venv .venv-titan torch==2.13.0 'datasets<4.8.0' torchdata==0.11.0 tyro tensorboard tokenizers einops pillow safetensors numpy spmd_types==0.2.3 \
+    torch_checkpointing==0.1.1
+  alone .venv-titan torchtitan==0.3.0
 }
 # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
 mindspore_environments() {
@@ -176,6 +181,10 @@ mindspore_environments() {
   rm -rf .venv-ms/lib/python3*/site-packages/mindspore/lib/plugin/{gpu*,libmindspore_gpu*}
   share .venv-ms .venv-ms-old
   venv .venv-ms-old "" mindspore==2.10.0 'numpy<2' mindstudio-probe==26.2.0
+  [ "$want" = all ] || return 0
+  share .venv-ms .venv-mindone
+  venv .venv-mindone "" mindspore==2.10.0 'numpy<2' transformers==4.57.1 mindcv==0.3.0 omegaconf pyyaml safetensors tqdm
+  alone .venv-mindone mindone==0.5.0 trampoline==0.1.2
 }
 # Programs that call PrecisionDebugger, for both tools to run (tests/python/test_programs.py): one with the few packages that
 # it imports; of the others the sources alone, whatever machine the wheels are for.
@@ -262,7 +271,7 @@ fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
 # Tests run by hand would meet an older product there.
 guests=(board ms megatron)
-for guest in vision stacks llamafactory mmengine; do [ ! -x .venv-$guest/bin/python ] || guests+=("$guest"); done
+for guest in vision stacks llamafactory mmengine trl titan mindone; do [ ! -x .venv-$guest/bin/python ] || guests+=("$guest"); done
 for guest in "${guests[@]}"; do
   if { [ "$want" = deep ] || [ "$want" = all ] || [ -x .venv-$guest/bin/python ]; } && { [ ! -f "$stamps/$guest.$key" ] || [ ! -x .venv-$guest/bin/msprobe ]; }; then
     rm -f "$stamps/$guest".*

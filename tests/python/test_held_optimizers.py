@@ -79,7 +79,9 @@ def test_gradients_are_taken_once_a_step(script, bare, tmp_path):
         json.dumps({"task": "grad_probe", "dump_path": "dump", "grad_probe": {"grad_level": "L0"}})
     )
     lines = 'from msprobe.pytorch import PrecisionDebugger\ndebugger = PrecisionDebugger("config.json")\n'
-    (tmp_path / "script.py").write_text(lines + SCRIPT.replace("optimizer = Sev", "debugger.monitor(model)\noptimizer = Sev"))
+    (tmp_path / "script.py").write_text(
+        lines + SCRIPT.replace("optimizer = Sev", "debugger.monitor(model)\noptimizer = Sev")
+    )
     done = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == bare
     steps = int(script[-1]) * 4  # each optimizer's step is one

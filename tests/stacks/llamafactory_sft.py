@@ -15,6 +15,7 @@ from insertions import read_edited
 from small import MICRO, STEPS, Told
 from tiny_qwen import make_files, sentences, watcher
 
+
 def make_rows(directory):
     rows = [
         {"instruction": line[: len(line) // 2], "input": "", "output": line[len(line) // 2 :]} for line in sentences()

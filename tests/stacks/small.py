@@ -73,6 +73,8 @@ class Told:
         """Notes norms of gradients whenever an optimizer steps that has one of these parameters; {name: parameter}."""
 
         def before(optimizer, *_):
+            if hasattr(optimizer, "optimizers"):
+                return  # each of these steps, too
             stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
             norms = {n: norm(p.grad) for n, p in named.items() if id(p) in stepped and p.grad is not None}
             if norms:
