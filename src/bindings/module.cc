@@ -158,6 +158,7 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
     spec.attributes_of = AttributesOfPrimitive;
     spec.skip_self = true;
   }
+  if (details.contains("resizes")) spec.before = BeforeResize, spec.watch = AfterResize;
   if (details.contains("writes")) spec.writes = nb::cast<bool>(details["writes"]);
   if (details.contains("stand_in")) spec.stand_in = Ref::Borrow(nb::handle(details["stand_in"]).ptr());
   if (details.contains("instead")) {

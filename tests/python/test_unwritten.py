@@ -88,3 +88,42 @@ def test_a_mark_lasts_as_long_as_the_memory(tmp_path):
     dump = capture(tmp_path, PIECES)
     (name,) = dump.data(step=2)
     assert dump.data(step=2)[name]["input_args"][0]["unwritten"] is True
+
+
+RESIZED = """
+debugger.start()
+grown = torch.arange(1.0, 9.0)
+grown.resize_(100)
+torch.relu(grown)                        # relu.0: its end
+torch.relu(grown[:8])                    # relu.1: what it was
+torch.relu(grown[50:])                   # relu.2: of its end alone
+grown[8:].copy_(torch.arange(92.0))
+torch.relu(grown)                        # relu.3: written
+torch.relu(grown.resize_(4).resize_(50)) # relu.4: in the memory that it has
+fresh = torch.empty(8).resize_(100)
+torch.relu(fresh)                        # relu.5
+debugger.stop()
+debugger.step()
+"""
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_memory_that_is_added_to_a_tensor(device, tmp_path, monkeypatch):
+    if device:
+        monkeypatch.setenv("MSPROBE_FORCE_DEVICE_PATH", "1")
+    data = capture(tmp_path, RESIZED).data()
+    marks = [
+        next(
+            (
+                mark
+                for mark in ("unwritten", "partly_unwritten")
+                if mark in data[f"Torch.relu.{n}.forward"]["input_args"][0]
+            ),
+            "",
+        )
+        for n in range(6)
+    ]
+    part = "partly_unwritten"
+    # The parts of a device's memory are not told apart.
+    assert marks == [part, part if device else "", part if device else "unwritten", "", "", "unwritten"]
+    assert part in data["Tensor.resize_.0.forward"]["output"][0]

@@ -20,6 +20,7 @@ from .apis import Api, extension_apis, hooked_apis, missing_extra, risk_of
 from .custom_ops import ForeignOps, OperatorFinder, is_packet
 from .hook_points import HookSet
 
+_RESIZE = frozenset({"Tensor.resize_", "Tensor.resize_as_"})
 # With p=0 these do nothing, and no backward is recorded.
 _DROPOUTS = frozenset(
     f"{prefix}.{name}"
@@ -221,7 +222,7 @@ def _constant(name: str, first_argument: Any) -> str:
 
 def _add(api: Api) -> str:
     full = f"{api.prefix}.{api.name}"
-    details = {"dropout": True} if full in _DROPOUTS else {}
+    details = {"dropout": True} if full in _DROPOUTS else {"resizes": True} if full in _RESIZE else {}
     return _hook(api.owner, api.attr, api.prefix, api.name, api.risk, api.in_place, details)
 
 

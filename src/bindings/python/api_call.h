@@ -59,7 +59,7 @@ PyObject* RunSpecial(ApiSite* site, const CallArgs& args, Call call) {
 /// Only the outermost hooked call of a thread is recorded.
 template <typename Call>
 PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
-  if (site->spec.watch != nullptr) {
+  if (site->spec.watch != nullptr && site->spec.role != ApiRole::kRecord) {
     if (site->spec.before != nullptr) Shielded([&] { site->spec.before(args); });
     PyObject* result = call();
     const auto watch = [&] { site->spec.watch(args, result); };
@@ -85,9 +85,11 @@ PyObject* RunHooked(ApiSite* site, const CallArgs& args, Call call) {
   if (lost && event.record != nullptr) rt().recorder->Discard(event.record);
   if (!begun && !lost) return call();
   // Also of an op that is lost: what it calls is not an op.
+  if (site->spec.before != nullptr) Shielded([&] { site->spec.before(args); });
   ++t_flags.api_depth;
   PyObject* result = call();
   --t_flags.api_depth;
+  if (site->spec.watch != nullptr && result != nullptr) Shielded([&] { site->spec.watch(args, result); });
   if (lost) return result;
   Shielded([&] { EndApi(&event, args, result); });
   return result;

@@ -49,8 +49,8 @@ struct ApiSpec {
   std::string ignored_keyword;
   ApiRole role = ApiRole::kRecord;
   const std::string* phase = nullptr;                          // kPhase
-  void (*before)(const CallArgs&) = nullptr;                   // kWatch
-  void (*watch)(const CallArgs&, PyObject* result) = nullptr;  // kWatch: after the call; result null: it raised
+  void (*before)(const CallArgs&) = nullptr;                   // kWatch, kRecord
+  void (*watch)(const CallArgs&, PyObject* result) = nullptr;  // after the call; kWatch: result null: it raised
   bool (*stays)() = nullptr;                                   // kWatch: hooked after stop(), too, while this is true
   bool skip_owner = false;                                     // of compiled code: the module whose method it was
   bool skip_self = false;                                      // of a method in Python

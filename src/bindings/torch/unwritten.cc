@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "bindings/python/api_values.h"
 #include "bindings/python/framework.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
@@ -22,10 +23,10 @@ constexpr size_t kFewAllocations = 256;       // that are not looked through for
 PyObject *take_sample = nullptr, *is_same_sample = nullptr;
 
 struct Allocation {
-  Ref storage;  // weak: its memory may become that of another
-  size_t bytes = 0;
-  std::vector<char> kept;  // on the host
-  Ref sample;              // elsewhere
+  Ref storage;                 // weak: its memory may become that of another
+  size_t bytes = 0, head = 0;  // so many of the first held values before they were moved here
+  std::vector<char> kept;      // on the host
+  Ref sample;                  // elsewhere
 
   size_t pieces() const { return bytes <= kWhole ? 1 : kPieces; }
   size_t PieceBytes() const { return bytes <= kWhole ? bytes : kPiece; }
@@ -121,12 +122,12 @@ Unwritten OnHost(const Allocation& a, const char* start, const TensorView& view)
   const char* data = static_cast<const char*>(view.data);
   const auto first = static_cast<size_t>(data - start);
   const size_t end = first + static_cast<size_t>(elements.reach) * elements.element;
-  if (end > a.bytes) return Unwritten::kNone;
+  if (end > a.bytes || end <= a.head) return Unwritten::kNone;
   Same same;
   for (size_t i = 0; i < a.pieces(); ++i) {
     const size_t at = a.PieceAt(i);
     const char* kept = a.kept.data() + i * a.PieceBytes();
-    size_t from = std::max(at, first);
+    size_t from = std::max({at, first, a.head});
     const size_t to = std::min(at + a.PieceBytes(), end);
     if (from >= to) continue;
     if (elements.IsDense()) {
@@ -141,7 +142,8 @@ Unwritten OnHost(const Allocation& a, const char* start, const TensorView& view)
     }
     if (!goes_on) break;
   }
-  return same.Result();
+  const Unwritten found = same.Result();
+  return found == Unwritten::kWhole && first < a.head ? Unwritten::kPart : found;
 }
 
 /// What was kept of these bytes becomes unlike what is there.
@@ -176,6 +178,55 @@ std::map<const char*, Allocation>::iterator FindAllocation(const TensorView& vie
   return it;
 }
 
+struct Memory {
+  Ref storage;
+  const char* start = nullptr;
+  size_t bytes = 0;
+};
+
+/// Of a tensor; without a start where it has no memory of its own (wrappers of transforms).
+Memory MemoryOf(PyObject* tensor) {
+  Memory memory{Ref(PyObject_CallMethodNoArgs(tensor, torch_names.untyped_storage))};
+  const Ref& storage = memory.storage;
+  Ref address(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);
+  Ref bytes(address ? PyObject_CallMethodNoArgs(storage.get(), torch_names.nbytes) : nullptr);
+  if (bytes) memory.bytes = PyLong_AsSize_t(bytes.get());
+  if (bytes) memory.start = static_cast<const char*>(PyLong_AsVoidPtr(address.get()));
+  if (PyErr_Occurred() != nullptr) PyErr_Clear(), memory.start = nullptr;
+  return memory;
+}
+
+bool IsLookedAt(PyObject* tensor) {
+  return tensor != nullptr && rt().running && !t_flags.in_tool && !framework().Compiling() && IsPlainTensor(tensor);
+}
+
+/// From here on what lies behind the first `head` bytes is what was found.
+void Follow(PyObject* tensor, Memory memory, size_t head) {
+  const bool on_host = AttrIsTrue(tensor, torch_names.is_cpu) && !interpreter().defer_all;
+  if (!on_host && (take_sample == nullptr || AttrIsTrue(tensor, torch_names.is_meta))) return;
+  if (memory.start == nullptr || memory.bytes <= head) return;
+  Allocation a;
+  a.storage = Ref(PyWeakref_NewRef(memory.storage.get(), nullptr));
+  if (!a.storage) return PyErr_Clear();
+  a.bytes = memory.bytes, a.head = head;
+  if (allocations.size() >= look_through_at) EraseDead();
+  if (allocations.size() >= kMostAllocations || kept_bytes >= kMostBytes) return;
+  if (on_host) {
+    Keep(memory.start, &a);
+  } else {
+    a.sample = Ref(PyObject_CallOneArg(take_sample, memory.storage.get()));
+    if (!a.sample) NoteSkip("memory of a device could not be looked at", TakeError());
+    if (!a.sample || a.sample.get() == Py_None) return;
+  }
+  if (const auto old = allocations.find(memory.start); old != allocations.end()) Erase(old);
+  kept_bytes += a.kept.size();
+  allocations.emplace(memory.start, std::move(a));
+}
+
+// Of the tensor that is resized now in this thread.
+thread_local const char* start_before = nullptr;
+thread_local size_t bytes_before = 0, written_before = 0;
+
 size_t ViewBytes(const TensorView& view) {
   const Elements elements(view);
   return static_cast<size_t>(elements.count) * elements.element;
@@ -184,34 +235,32 @@ size_t ViewBytes(const TensorView& view) {
 }  // namespace
 
 void AfterAllocation(const CallArgs&, PyObject* result) {
-  if (result == nullptr || !rt().running || t_flags.in_tool || framework().Compiling() || !IsPlainTensor(result))
-    return;
+  if (!IsLookedAt(result)) return;
   InTool guard;
-  const bool on_host = AttrIsTrue(result, torch_names.is_cpu) && !interpreter().defer_all;
-  if (!on_host && (take_sample == nullptr || AttrIsTrue(result, torch_names.is_meta))) return;
-  Ref storage(PyObject_CallMethodNoArgs(result, torch_names.untyped_storage));
-  Ref address(storage ? PyObject_CallMethodNoArgs(storage.get(), torch_names.data_ptr) : nullptr);
-  Ref bytes(address ? PyObject_CallMethodNoArgs(storage.get(), torch_names.nbytes) : nullptr);
-  Allocation a;
-  if (bytes) a.storage = Ref(PyWeakref_NewRef(storage.get(), nullptr));
-  // Wrappers of transforms have no memory of their own.
-  if (!a.storage) return PyErr_Clear();
-  const auto* start = static_cast<const char*>(PyLong_AsVoidPtr(address.get()));
-  a.bytes = PyLong_AsSize_t(bytes.get());
-  if (PyErr_Occurred() != nullptr) return PyErr_Clear();
-  if (start == nullptr || a.bytes == 0) return;
-  if (allocations.size() >= look_through_at) EraseDead();
-  if (allocations.size() >= kMostAllocations || kept_bytes >= kMostBytes) return;
-  if (on_host) {
-    Keep(start, &a);
-  } else {
-    a.sample = Ref(PyObject_CallOneArg(take_sample, storage.get()));
-    if (!a.sample) NoteSkip("memory of a device could not be looked at", TakeError());
-    if (!a.sample || a.sample.get() == Py_None) return;
-  }
-  if (const auto old = allocations.find(start); old != allocations.end()) Erase(old);
-  kept_bytes += a.kept.size();
-  allocations.emplace(start, std::move(a));
+  Follow(result, MemoryOf(result), 0);
+}
+
+void BeforeResize(const CallArgs& args) {
+  start_before = nullptr, bytes_before = written_before = 0;
+  if (!IsLookedAt(FirstArgument(args))) return;
+  InTool guard;
+  const Memory memory = MemoryOf(FirstArgument(args));
+  if (memory.start == nullptr || memory.bytes == 0) return;
+  const auto count = static_cast<int64_t>(memory.bytes);
+  const TensorView all{memory.start, DType::kUInt8, 1, &count};
+  const bool on_host = AttrIsTrue(FirstArgument(args), torch_names.is_cpu) && !interpreter().defer_all;
+  start_before = memory.start;
+  written_before = UnwrittenOf(all, on_host) == Unwritten::kWhole ? 0 : memory.bytes;
+  bytes_before = memory.bytes;
+}
+
+void AfterResize(const CallArgs&, PyObject* result) {
+  if (!IsLookedAt(result)) return;
+  InTool guard;
+  Memory memory = MemoryOf(result);
+  if (memory.bytes <= bytes_before) return;
+  if (const auto old = allocations.find(start_before); old != allocations.end()) Erase(old);  // it was moved
+  Follow(result, std::move(memory), written_before);
 }
 
 void NoteWritten(const TensorView& view, bool on_host) {
@@ -226,11 +275,13 @@ Unwritten UnwrittenOf(const TensorView& view, bool on_host) {
   if (it == allocations.end()) return Unwritten::kNone;
   const char* start = it->first;
   const Allocation& a = it->second;
+  const bool whole = a.head == 0;
   if (!a.sample) return on_host ? OnHost(a, start, view) : Unwritten::kNone;
   const bool same = SameElsewhere(a);
   // Written once, written for ever: its parts are not told apart.
   if (it = allocations.find(start); !same && it != allocations.end()) Erase(it);
-  return same ? Unwritten::kWhole : Unwritten::kNone;
+  if (!same) return Unwritten::kNone;
+  return whole ? Unwritten::kWhole : Unwritten::kPart;
 }
 
 void ForgetDeadAllocations() { EraseDead(); }

@@ -10,6 +10,10 @@ namespace msprobe {
 /// After a call of a function that allocates: keeps what is in the memory of its result, or a sample of that.
 void AfterAllocation(const CallArgs& args, PyObject* result);
 
+/// Around a call that resizes its first argument: memory that is added to a tensor's is such, too.
+void BeforeResize(const CallArgs& args);
+void AfterResize(const CallArgs& args, PyObject* result);
+
 /// How much of what is in `view` is what its allocation found there. Writes need not be seen, whoever writes.
 Unwritten UnwrittenOf(const TensorView& view, bool on_host);
 
