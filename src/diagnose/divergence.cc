@@ -122,6 +122,22 @@ class Finder {
     return out;
   }
 
+  /// Whether a rank gives memory to this call that it has not written in either run: objects are padded so to one size.
+  bool BringsUnwritten(size_t rank, size_t op) const {
+    const size_t call = CallAt(rank, op);
+    if (!IsCall(rank, call)) return false;
+    return std::ranges::any_of(graph_.GiversOf(rank, call),
+                               [&](const CommMember& m) { return MarkOf(m) & RankFindings::kReadsUnwritten; });
+  }
+  /// Whether all that differs on a rank are results of such calls, which nothing that was recorded reads.
+  bool OnlyUnwrittenArrived(size_t rank) const {
+    uint64_t differing = 0;
+    for (const InfectedGroup& g : ranks_[rank].infected) differing += g.ops;
+    const std::vector<BegunOp>& begun = ranks_[rank].begun;
+    return !begun.empty() && differing == begun.size() &&
+           std::ranges::all_of(begun, [&](const BegunOp& b) { return BringsUnwritten(rank, b.op); });
+  }
+
   void FindRoots() {
     std::vector<Root> inherited;
     for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -140,8 +156,12 @@ class Finder {
       root.time = graph_.TimeOf(r, root.op);
       bool from_others = IsReceived(r);
       if (root.difference->kind == Kind::kCommunication) {
+        if (OnlyUnwrittenArrived(r)) {
+          for (const BegunOp& b : ranks_[r].begun) out_.unread.push_back(b.verdict);
+          continue;
+        }
         const size_t call = CallAt(r, root.op);
-        from_others = IsCall(r, call) && !GuiltyGivers(r, call).empty();
+        from_others = IsCall(r, call) && (BringsUnwritten(r, root.op) || !GuiltyGivers(r, call).empty());
         root.collective = IsCall(r, call) && !from_others;
       }
       (from_others ? inherited : roots_).push_back(root);

@@ -37,7 +37,7 @@ struct BegunOp {
 
 /// What one rank says; small enough to be kept for every rank of a step.
 struct RankFindings {
-  enum Mark : uint8_t { kStartsApart = 1, kEndsApart = 2 };
+  enum Mark : uint8_t { kStartsApart = 1, kEndsApart = 2, kReadsUnwritten = 4 };
 
   int rank = -1;  // -1: not known, for two files
   FilePair files;
@@ -94,6 +94,7 @@ struct Divergence {
   std::vector<Origin> others;           // differences that start elsewhere and do not come from the creator
   std::vector<Handover> handovers;      // in the order of logical time
   std::vector<Carrier> carriers;        // by rank
+  std::vector<RulerVerdict> unread;     // of calls that bring memory which nobody wrote and nothing reads
   std::vector<InfectedGroup> infected;  // in the order of logical time, without the creator
   uint64_t infected_ops = 0, infected_forward = 0, infected_backward = 0;
   std::vector<std::pair<int, uint64_t>> infected_by_rank;

@@ -114,6 +114,24 @@ TEST_F(DivergenceTest, ACollectiveWhoseInputsAgreeMakesItItself) {
   EXPECT_EQ(d.evidence[1], "what comes out differs on ranks 0, 1");
 }
 
+TEST_F(DivergenceTest, WhatNobodyWroteArrivesAndNobodyReadsIt) {
+  const auto padded = [](double in, double out) {
+    std::string input = TensorOf(in);
+    input.insert(input.rfind('}'), R"(, "partly_unwritten": true)");
+    return Entry(kReduce, input, out);
+  };
+  for (const bool read : {false, true}) {
+    files_.clear();
+    std::vector<std::string> target{OpOfValues(kReduce, 2, 8)}, golden{OpOfValues(kReduce, 2, 4)};
+    if (read) target.push_back(OpOfValues("F.b.0.forward", 8, 9)), golden.push_back(OpOfValues("F.b.0.forward", 4, 5));
+    Rank(0, {padded(2, 8)}, {padded(3, 4)});
+    Rank(1, target, golden);
+    const Divergence d = Find();
+    EXPECT_EQ(d.found, read);
+    EXPECT_EQ(d.unread.size(), read ? 0u : 1u);
+  }
+}
+
 TEST_F(DivergenceTest, PipelinesAreFollowedByWhoWaitsForWhom) {
   // Rank 0's fault comes after rank 1's in time, though its dump is shorter: it needs what rank 1 sent.
   const std::string send = "Distributed.send.0.forward", recv = "Distributed.recv.0.forward";

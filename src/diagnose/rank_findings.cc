@@ -26,7 +26,8 @@ BigArray<uint8_t> Marks(const OpDistances& distances) {
       d.output *= scale;
     }
     marks[i] = static_cast<uint8_t>((d.input > 1 ? RankFindings::kStartsApart : 0) |
-                                    (d.output > 1 ? RankFindings::kEndsApart : 0));
+                                    (d.output > 1 ? RankFindings::kEndsApart : 0) |
+                                    (d.unwritten ? RankFindings::kReadsUnwritten : 0));
   }
   return marks;
 }

@@ -107,6 +107,11 @@ std::string_view RulerVerdictText(RulerVerdict v) {
 
 void RulerCounts::Add(RulerVerdict v) { ++Of(v); }
 
+void RulerCounts::Withdraw(RulerVerdict v) {
+  --Of(v);
+  ++none;
+}
+
 void RulerCounts::Inherit(RulerVerdict v) {
   --Of(v);
   ++inherited;

@@ -21,6 +21,8 @@ struct RulerCounts {
   void Add(RulerVerdict v);
   /// One op that was counted as `v` proved to inherit.
   void Inherit(RulerVerdict v);
+  /// One op that was counted as `v` has no value to judge.
+  void Withdraw(RulerVerdict v);
 
  private:
   uint64_t& Of(RulerVerdict v);

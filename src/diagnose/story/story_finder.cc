@@ -149,6 +149,7 @@ Status StoryFinder::EndStep() {
   divergence_.carriers.insert(divergence_.carriers.end(), excused_.begin(), excused_.end());
   for (const Carrier& carrier : divergence_.carriers) ops_.Inherit(carrier.op.verdict);
   if (divergence_.found) MSP_RETURN_IF_ERROR(BlameParted(files));
+  for (const RulerVerdict verdict : divergence_.unread) ops_.Withdraw(verdict);
   rounded_before_ = ops_.round_off + ops_.rewritten > 0;
   JudgeEnds(files);
   if (divergence_.found) {
