@@ -150,6 +150,27 @@ class Runs:
         done = subprocess.run([*map(str, command)], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"})
         return done.stdout
 
+    def read_by(self, earlier):
+        """mindstudio-probe finds each row's partner, and that values differ; it takes no directory of a rank without a number."""
+        sides, out = [], self.directory / "earlier"
+        for option, way in (("-tp", "faulty"), ("-gp", "run")):
+            step = self.directory / f"{way}_step0"
+            shutil.copytree(self.directory / way / "dump" / "step0", step)
+            if (step / "rank").exists():
+                (step / "rank").rename(step / "rank0")
+            sides += [option, step]
+        done = subprocess.run(
+            [earlier.parent / "msprobe", "compare", *sides, "-o", out], capture_output=True, text=True, timeout=500
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+        tables = [*out.rglob("*.csv")]
+        assert len(tables) == self.stack.ranks
+        for table in tables:
+            with table.open(encoding="utf-8-sig", newline="") as file:
+                rows = list(csv.DictReader(file))
+            assert len(rows) > 60 and {row["Bench Name"] for row in rows}.isdisjoint({"N/A", ""})
+            assert any(row["NPU max"] != row["Bench max"] for row in rows)
+
     def monitored(self, rank):
         """Metric -> {(step, parameter): norm}."""
         (directory,) = (self.directory / "monitor" / "monitored").glob(
@@ -243,6 +264,10 @@ def test_the_monitor(runs):
             assert {step for step, _ in metrics[metric]} == {*range(1, STEPS)}
     log = (runs.directory / "monitor" / "log").read_text()
     assert "never had a value" not in log and "[ERROR] [msprobe]" not in log, log
+
+
+def test_the_earlier_tool_reads_them(runs, old_python):
+    runs.read_by(old_python)
 
 
 def test_the_guides_show_these_lines():
