@@ -129,13 +129,24 @@ class Finder {
     return std::ranges::any_of(graph_.GiversOf(rank, call),
                                [&](const CommMember& m) { return MarkOf(m) & RankFindings::kReadsUnwritten; });
   }
-  /// Whether all that differs on a rank are results of such calls, which nothing that was recorded reads.
+  /// Whether all that differs on a rank are results of such calls, outside of modules, which nothing that was recorded
+  /// reads.
   bool OnlyUnwrittenArrived(size_t rank) const {
-    uint64_t differing = 0;
-    for (const InfectedGroup& g : ranks_[rank].infected) differing += g.ops;
-    const std::vector<BegunOp>& begun = ranks_[rank].begun;
-    return !begun.empty() && differing == begun.size() &&
-           std::ranges::all_of(begun, [&](const BegunOp& b) { return BringsUnwritten(rank, b.op); });
+    uint64_t differing = 0, padded = 0;
+    for (const InfectedGroup& g : ranks_[rank].infected) {
+      if (!g.module.empty()) return false;
+      differing += g.ops;
+    }
+    size_t first = SIZE_MAX;  // what differs before it was explained
+    for (const BegunOp& b : ranks_[rank].begun) first = std::min<size_t>(first, b.op);
+    for (const CommCall& call : graph_.ranks[rank].calls) {
+      if (call.op < first) continue;
+      const uint8_t mark = call.op < ranks_[rank].marks.size() ? ranks_[rank].marks[call.op] : 0;
+      const bool apart = mark & (RankFindings::kStartsApart | RankFindings::kEndsApart);
+      padded += apart && (mark & RankFindings::kReadsUnwritten || BringsUnwritten(rank, call.op));
+    }
+    return differing > 0 && differing == padded &&
+           std::ranges::all_of(ranks_[rank].begun, [&](const BegunOp& b) { return BringsUnwritten(rank, b.op); });
   }
 
   void FindRoots() {
@@ -158,6 +169,9 @@ class Finder {
       if (root.difference->kind == Kind::kCommunication) {
         if (OnlyUnwrittenArrived(r)) {
           for (const BegunOp& b : ranks_[r].begun) out_.unread.push_back(b.verdict);
+          uint64_t inherited_ops = 0;
+          for (const InfectedGroup& g : ranks_[r].infected) inherited_ops += g.ops;
+          out_.unread.insert(out_.unread.end(), inherited_ops - ranks_[r].begun.size(), RulerVerdict::kInherited);
           continue;
         }
         const size_t call = CallAt(r, root.op);

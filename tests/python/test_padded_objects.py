@@ -21,7 +21,8 @@ def rank(number):
     debugger = PrecisionDebugger(task="statistics", level="L1", dump_path=sys.argv[1])
     debugger.start()
     gathered = [None, None]
-    dist.all_gather_object(gathered, "text" * (30 if number else 3))
+    for longer in (30, 20, 40):
+        dist.all_gather_object(gathered, "text" * (longer if number else 3))
     torch.relu(torch.ones(3) * (2 if BROKEN else 1))
     dist.gather_object("text" * (3 if number else 30), None if number else gathered)
     debugger.stop()
