@@ -34,8 +34,12 @@ class Finder {
     }
     std::sort(ranks_.begin(), ranks_.end(),
               [](const RankFindings& a, const RankFindings& b) { return a.rank < b.rank; });
+    // Where one rank draws what it drew in the golden run, all should.
+    const bool alike = std::ranges::any_of(ranks_, [](const RankFindings& r) { return r.differences.draws_alike; });
     std::vector<RankCalls> calls;
     for (RankFindings& r : ranks_) {
+      FirstDifference& source = r.differences.source;
+      if (alike && source.kind == Kind::kDraw) source.kind = Kind::kOp, source.verdict = RulerVerdict::kSuspicious;
       calls.push_back(std::move(r.calls));
       for (InfectedGroup& g : r.infected) g.rank = r.rank;
     }

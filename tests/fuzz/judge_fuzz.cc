@@ -101,7 +101,7 @@ RunJudge Judged(const uint8_t* data, size_t size) {
 }
 
 void CheckEvents(const RunJudge& judge) {
-  Judgement judgement;
+  JudgedDirectory judgement;
   judgement.ranks = std::max<size_t>(judge.ranks(), 1);
   judgement.events = WhoBegan(judge);
   judgement.rows.assign(judge.rows().begin(), judge.rows().end());

@@ -10,17 +10,17 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace msprobe;
   const fuzz::MemoryFile input(data, size);
-  std::vector<BrokenLaw> laws;
+  RankLaws laws;
   for (const size_t rank : {0, 1}) {
-    if (const Status read = ReadBrokenLaws(input.path(), rank, &laws); !read.ok()) {
+    if (const Status read = ReadLaws(input.path(), rank, &laws); !read.ok()) {
       fuzz::CheckRefusal(read);
       return 0;
     }
   }
-  const size_t lines = laws.size();
-  const std::vector<BrokenLaw> together = TogetherOf(std::move(laws), 2);
+  const size_t lines = laws.broken.size();
+  const std::vector<BrokenLaw> together = TogetherOf(std::move(laws.broken), 2);
   fuzz::Check(2 * together.size() <= lines, "both ranks say the same");
-  Judgement judgement;
+  JudgedDirectory judgement;
   judgement.ranks = 2;
   AddLaws(together, INT64_MIN, &judgement.events);
   fuzz::Check(judgement.events.size() <= kMostEvents, "not more events than are shown");

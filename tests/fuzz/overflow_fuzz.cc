@@ -49,7 +49,7 @@ void Follow(const DumpFile& dump) {
     CheckJson(*nodes);
   }
   const Story story = StoryOf(report);
-  CheckJson(OverflowJson(report, StoryJson(story), "file"));
+  CheckJson(OverflowJson(report, StoryJson(story), {}, "file"));
   for (const Language language : {Language::kEnglish, Language::kChinese})
     (void)OverflowText(report, StoryText(story, language), "file");
 }

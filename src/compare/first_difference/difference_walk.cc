@@ -41,6 +41,7 @@ class Walk {
         rewrites_(in.pair, in.plan, in.distances, in.target_tree, in.golden_tree, in.everywhere_other_dtype),
         lone_(in, &rewrites_),
         unwritten_(in),
+        draws_(in, &out_.draws_alike),
         answer_at_(ops_.size()) {
     out_.verdicts.assign(ops_.size(), RulerVerdict::kNone);
     out_.contexts.resize(ops_.size());
@@ -114,6 +115,7 @@ class Walk {
     if (!anything_ && d.has_output && !Differs(Scaled(i, d.conditioned))) last_agreeing_ = i + 1;
     const bool equal_inputs = d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
     if (equal_inputs && d.output == 0 && d.output_error == 0) {
+      if (d.has_output) MSP_RETURN_IF_ERROR(draws_.NoteEqual(i));
       out_.verdicts[i] = (d.has_input || d.has_output) && !d.unread ? RulerVerdict::kBitEqual : RulerVerdict::kNone;
       return OkStatus();
     }
@@ -136,10 +138,8 @@ class Walk {
       out_.verdicts[i] = RulerVerdict::kRoundOff;
       return OkStatus();
     }
-    if (d.output > 1 && d.rounded <= 1 && !d.argument && !d.shapes && DrawsRandomly(ops_.NameAt(i))) {
-      MSP_ASSIGN_OR_RETURN(const bool draw, IsOtherDraw(in_.pair, i, in_.plan.golden_of[i]));
-      if (draw) return VisitDraw(i), OkStatus();
-    }
+    MSP_ASSIGN_OR_RETURN(const bool draw, draws_.AreOthers(i));
+    if (draw) return VisitDraw(i), OkStatus();
     const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(ops_.NameAt(i), d)));
     out_.verdicts[i] = exact ? VisitExact(i, d) : VisitRounded(i, d);
     const bool idle = d.argument && i == idle_argument_;
@@ -283,7 +283,8 @@ class Walk {
       const float bar = Resplit() && d.parameter ? louder_ : std::max(StandsOut(), louder_ * loudest_);
       if (!anything_ && input > (inexact_ && !own ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
       const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
-      const bool jumps = output > limit && !Differs(input) && !d.blind && output >= stands_out_ * input;
+      const bool unseen = d.blind || (d.filled && inexact_);  // of its inputs
+      const bool jumps = output > limit && !Differs(input) && !unseen && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
       const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= louder_ * loudest_);
       // What its statistics do not show may be other elements at the same places: they came in here.
@@ -470,6 +471,7 @@ class Walk {
   WalkResult out_;
   LoneOps lone_;
   UnwrittenFlow unwritten_;
+  Draws draws_;
   float coarsest_ = 0;
   float norm_drift_ = 0;  // largest error of a norm over many elements that rounding explains
   float drift_ = 0;       // largest error so far of anything

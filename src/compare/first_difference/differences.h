@@ -92,6 +92,7 @@ struct Differences {
   BigArray<RulerVerdict> verdicts;         // of each target op
   RulerContexts contexts;                  // with which its rows are measured
   RulerCounts ruler;                       // of the target's ops
+  bool draws_alike = false;                // some random numbers are the same in both runs
   bool rounds_parameters = false;          // some parameter differs by no more than round-off
   uint64_t infected_ops = 0;               // ops that differ behind the answer
   size_t seen_op = 0;                      // where the difference is first seen: behind an op that one run lacks

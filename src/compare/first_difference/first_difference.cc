@@ -421,6 +421,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   WeighOptimizers(std::move(forms), walk, &out);
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
+  out.draws_alike = walk.draws_alike;
   CountInfected(pair, target_tree, walk, &out);
   out.seen_op = walk.answer_at;
   if (walk.answer_at < plan.golden_of.size()) out.seen_golden = plan.golden_of[walk.answer_at];

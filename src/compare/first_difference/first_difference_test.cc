@@ -385,6 +385,18 @@ TEST_F(FirstDifferenceTest, WhatAModuleMakesOfRoundedInputsIsNotHiddenByTheModul
   EXPECT_EQ(Find().first.name, gelu);
 }
 
+TEST_F(FirstDifferenceTest, OtherRandomNumbersAreADifferenceWhereSomeBeforeAgreed) {
+  const std::string first = "Functional.dropout.0.forward", second = "Functional.dropout.1.forward";
+  Write("t", {OpWith(first, 1, Float(0.5), 1.2), OpWith(second, 2, Float(0.5), 2.4)});
+  Write("g", {OpWith(first, 1, Float(0.5), 1.5), OpWith(second, 2, Float(0.5), 3)});
+  EXPECT_EQ(Find().Answer().kind, Kind::kDraw);
+  Write("t", {OpWith(first, 1, Float(0.5), 1.5), OpWith(second, 2, Float(0.5), 2.4)});
+  const Differences d = Find();
+  EXPECT_TRUE(d.draws_alike);
+  EXPECT_EQ(d.Answer().name, second);
+  EXPECT_EQ(d.Answer().kind, Kind::kOp);
+}
+
 TEST(UserFrameTest, SkipsTheFrameworkAndBrokenFrames) {
   std::string place, function;
   EXPECT_TRUE(UserFrame({"nonsense", "File /a/torch/x.py, line 1, in y", "File /b/c.py, line 7, in <module>, \n z"},

@@ -68,8 +68,22 @@ bool DrawsRandomly(std::string_view op_name) {
   return DrawsRandomNumbers(op_name) || ArithmeticOf(op_name) == Arithmetic::kAttention;
 }
 
-StatusOr<bool> IsOtherDraw(const DumpPair& pair, size_t op, uint32_t golden_op) {
+Status Draws::NoteEqual(size_t op) {
+  const std::string_view name = in_.pair.target->ops().NameAt(op);
+  if (alike_ || !DrawsRandomNumbers(name)) return OkStatus();
+  ItemViews call(*in_.pair.target, in_.pair.options.mode);
+  MSP_RETURN_IF_ERROR(call.Read(op));
+  const ItemView *input = First(call, false), *result = First(call, true);
+  alike_ = input && result && result->stats[kNorm].IsNumber() && IsDrawn(*input, *result);
+  return OkStatus();
+}
+
+StatusOr<bool> Draws::AreOthers(size_t op) const {
+  const DumpPair& pair = in_.pair;
+  const OpDistance& d = in_.distances[op];
+  const uint32_t golden_op = in_.plan.golden_of[op];
   const std::string_view name = pair.target->ops().NameAt(op);
+  if (alike_ || !(d.output > 1) || d.rounded > 1 || d.argument || d.shapes || !DrawsRandomly(name)) return false;
   ItemViews target(*pair.target, pair.options.mode), golden(*pair.golden, pair.options.mode);
   MSP_RETURN_IF_ERROR(target.Read(op));
   MSP_RETURN_IF_ERROR(golden.Read(golden_op));

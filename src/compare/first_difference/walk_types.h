@@ -17,6 +17,7 @@ struct WalkResult {
   BigArray<RulerVerdict> verdicts;
   RulerContexts contexts;
   std::vector<uint32_t> own_ops, golden_own_ops;  // that one run has more, and that are not known as another way
+  bool draws_alike = false;                       // some random numbers are the same in both runs
   size_t answer_at = 0;                           // index in the target behind which ops are infected
 };
 

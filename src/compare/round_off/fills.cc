@@ -39,7 +39,7 @@ bool IsFill(double value) {
   const double magnitude = std::fabs(value);
   if (std::isinf(value) || IsDTypeLimit(magnitude) || (IsDTypeLimit(2 * magnitude) && magnitude > 1e30)) return true;
   if (value > -kLeastFill) return false;
-  for (const double limit : {65504.0, 65000.0}) {
+  for (const double limit : {InfoOf(DType::kFloat16).largest, 65000.0}) {
     if (IsNear(magnitude, limit)) return true;
   }
   const double power = std::pow(10.0, std::round(std::log10(magnitude)));

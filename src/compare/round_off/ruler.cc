@@ -380,6 +380,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     const bool by_statistics =
         mode == CompareMode::kStatistics || (mode == CompareMode::kTensor && op.tensors[i].error < 0);
     if (tensor && !result && by_statistics) masked = masked || HidesInfinities(item, *partner);
+    if (tensor && !result && by_statistics) out.filled = out.filled || (HoldsFill(item) && HoldsFill(*partner));
     if (tensor && result && error > 0) sums = sums && AddsUpToOne(op, item, *partner, tolerance);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
     if (tensor) NoteNorm(op, item, *partner, &out);

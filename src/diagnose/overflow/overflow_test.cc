@@ -283,7 +283,7 @@ TEST_F(OverflowTest, SameReportForAnyNumberOfThreads) {
   for (const int threads : {1, 2, 7}) {
     SetThreadCount(threads);
     const OverflowReport report = Find();
-    const std::string text = OverflowJson(report, "", "x") + OverflowText(report, "", "x").English() + report.nodes;
+    const std::string text = OverflowJson(report, "", {}, "x") + OverflowText(report, "", "x").English() + report.nodes;
     if (first.empty()) first = text;
     EXPECT_EQ(text, first);
   }

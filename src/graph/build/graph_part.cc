@@ -243,6 +243,7 @@ void Walk(Codec& c, RankFindings& found) {
   c.Text(found.differences.first_unrecorded);
   c.Number(found.differences.divided);
   c.Number(found.differences.rounds_parameters);
+  c.Number(found.differences.draws_alike);
   RulerCounts& n = found.differences.ruler;
   for (uint64_t* count : {&n.none, &n.bit_equal, &n.round_off, &n.inherited, &n.suspicious, &n.bug, &n.rewritten,
                           &found.target_only, &found.golden_only, &found.unseen}) {
