@@ -26,8 +26,9 @@ TorchObjects& torch_objects();
 struct TorchNames {
   PyObject *requires_grad, *grad_fn, *grad, *register_hook, *register_prehook, *view_as, *data_ptr, *dtype, *shape,
       *stride, *is_neg, *is_conj, *is_cpu, *is_meta, *untyped_storage, *nbytes, *next_functions, *expand_as, *output_nr,
-      *inplace, *buffers, *parameters, *is_full_backward_hook, *backward_hooks, *detach, *clone, *is_compiling_flag, *version,
-      *forward, *co_filename, *dict, *forward_pre_hooks, *forward_hooks, *modules, *remove, *post_accumulate_grad_hooks;
+      *inplace, *buffers, *parameters, *is_full_backward_hook, *backward_hooks, *detach, *clone, *is_compiling_flag,
+      *version, *forward, *co_filename, *dict, *forward_pre_hooks, *forward_hooks, *modules, *remove,
+      *post_accumulate_grad_hooks;
 };
 extern TorchNames torch_names;
 

@@ -325,6 +325,12 @@ bool HidesInfinities(const ItemView& a, const ItemView& b) {
   return endless(x) && endless(y);
 }
 
+/// Of an input: what hides its other elements in its statistics.
+void NoteHidden(const ItemView& a, const ItemView& b, bool* infinite, OpDistance* out) {
+  *infinite = *infinite || HidesInfinities(a, b);
+  out->filled = out->filled || (HoldsFill(a) && HoldsFill(b));
+}
+
 /// Whatever a softmax is given, its rows add up to 1: where its Mean differs, the op itself computes wrongly.
 bool AddsUpToOne(const OpDiff& op, const ItemView& a, const ItemView& b, double tolerance) {
   const StatValue &x = a.stats[kMean], &y = b.stats[kMean];
@@ -379,8 +385,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     }
     const bool by_statistics =
         mode == CompareMode::kStatistics || (mode == CompareMode::kTensor && op.tensors[i].error < 0);
-    if (tensor && !result && by_statistics) masked = masked || HidesInfinities(item, *partner);
-    if (tensor && !result && by_statistics) out.filled = out.filled || (HoldsFill(item) && HoldsFill(*partner));
+    if (tensor && !result && by_statistics) NoteHidden(item, *partner, &masked, &out);
     if (tensor && result && error > 0) sums = sums && AddsUpToOne(op, item, *partner, tolerance);
     if (tensor) Raise(result ? &out.output_error : &out.input_error, error);
     if (tensor) NoteNorm(op, item, *partner, &out);
