@@ -53,7 +53,7 @@ StatusOr<std::vector<size_t>> GiversOfValues(const std::vector<RankValues>& rank
   std::vector<size_t> out(ranks.size(), SIZE_MAX);
   std::vector<std::string> looks(ranks.size());
   MSP_RETURN_IF_ERROR(ParallelFor(ranks.size(), [&](size_t r) -> Status {
-    if (!ranks[r].asks) return OkStatus();
+    if (!ranks[r].asks || ranks[r].dump.empty()) return OkStatus();  // kernels have no such file
     MSP_ASSIGN_OR_RETURN(looks[r], LooksOfItem(ranks[r].dump, *ranks[r].answer));
     return OkStatus();
   }));
@@ -64,7 +64,7 @@ StatusOr<std::vector<size_t>> GiversOfValues(const std::vector<RankValues>& rank
   if (wanted.empty()) return out;
   std::vector<std::vector<bool>> gives(ranks.size(), std::vector<bool>(ranks.size()));
   MSP_RETURN_IF_ERROR(ParallelFor(ranks.size(), [&](size_t r) -> Status {
-    if (ranks[r].answer->kind == FirstDifference::Kind::kNone) return OkStatus();
+    if (ranks[r].answer->kind == FirstDifference::Kind::kNone || ranks[r].dump.empty()) return OkStatus();
     MSP_ASSIGN_OR_RETURN(const std::vector<size_t> takers, TakersOfRank(ranks[r], wanted));
     for (const size_t taker : takers) gives[r][taker] = true;
     return OkStatus();

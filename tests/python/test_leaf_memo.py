@@ -57,9 +57,16 @@ print("HITS", _core.leaf_memo_hits())
 """
 
 
+def without_buffers(value):
+    """Names of buffers come from the modules around a function, which level L1 does not see."""
+    if isinstance(value, dict):
+        return {k: without_buffers(v) for k, v in value.items() if k != "buffer"}
+    return [without_buffers(v) for v in value] if isinstance(value, list) else value
+
+
 def values(dump, kind):
     """Module entries by name, those of functions likewise."""
-    return {k: v for k, v in dump.data().items() if k.startswith("Module") == kind}
+    return {k: without_buffers(v) for k, v in dump.data().items() if k.startswith("Module") == kind}
 
 
 @pytest.mark.parametrize("content", ["statistics", "md5", "xor"])

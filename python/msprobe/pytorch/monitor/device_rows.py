@@ -187,8 +187,6 @@ class DeviceStatistics:
     def _put(self, entries: list, numbers: list) -> None:
         for place, (number, shape, dtype, count) in enumerate(entries):
             low, high, total, norm, nans, near = numbers[6 * place : 6 * place + 6]
-            if "float8" in dtype:  # as on the host
-                near = -1.0
             self._board.put_summary(number, [float(count), low, high, total / count, norm, nans, near], shape, dtype)
 
 
