@@ -39,6 +39,15 @@ void AppendFixed(std::string& out, double v, int digits);
 bool StartsWith(std::string_view s, std::string_view prefix);
 bool EndsWith(std::string_view s, std::string_view suffix);
 bool Contains(std::string_view s, std::string_view part);
+/// The same letters but for the case of those of ASCII. Inline: names of types are looked up for each item of a dump.
+inline bool EqualsNoCase(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (lower(a[i]) != lower(b[i])) return false;
+  }
+  return true;
+}
 /// True when `s` is one or more decimal digits.
 bool IsDigits(std::string_view s);
 /// The parts of `text` between separators, one more than there are separators.

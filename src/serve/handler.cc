@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/text.h"
 #include "report/check_page.h"
 #include "serve/convert_api.h"
 #include "serve/page.h"
@@ -51,11 +52,6 @@ Response NoToken() {
   return response;
 }
 
-bool SameNoCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? static_cast<char>(x + 32) : x) == y; });
-}
-
 }  // namespace
 
 Handler::Handler(view::Viewer* viewer, std::string token, uint16_t port, Converter* converter)
@@ -77,7 +73,7 @@ bool Handler::KnownHost(std::string_view host) const {
   const size_t colon = host.rfind(':');
   const std::string_view name = host.substr(0, colon);
   const std::string_view port = colon == std::string_view::npos ? std::string_view("80") : host.substr(colon + 1);
-  return port == port_ && (name == "127.0.0.1" || SameNoCase(name, "localhost"));
+  return port == port_ && (name == "127.0.0.1" || EqualsNoCase(name, "localhost"));
 }
 
 Response Handler::Page() const { return WithNonce(PageHtml()); }

@@ -38,9 +38,9 @@ for number in range(2):
         try:
             rank(number)
             code = 0
-        except Exception:
-            traceback.print_exc()
         finally:
+            if code:
+                traceback.print_exc()
             sys.stderr.flush()
             os._exit(code)
     children.append(pid)

@@ -10,15 +10,6 @@
 namespace msprobe {
 namespace {
 
-bool EqualsNoCase(std::string_view s, std::string_view lower) {
-  if (s.size() != lower.size()) return false;
-  for (size_t i = 0; i < s.size(); ++i) {
-    const char c = s[i] >= 'A' && s[i] <= 'Z' ? static_cast<char>(s[i] + 32) : s[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
-}
-
 bool ContainsNoCase(std::string_view s, std::string_view lower) {
   for (size_t i = 0; i + lower.size() <= s.size(); ++i) {
     if (EqualsNoCase(s.substr(i, lower.size()), lower)) return true;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
+
 namespace msprobe {
 namespace {
 
@@ -19,15 +21,6 @@ constexpr Alias kAliases[] = {
     {"bool_", DType::kBool},         {"chalf", DType::kComplex32}, {"cfloat", DType::kComplex64},
     {"cdouble", DType::kComplex128},
 };
-
-bool EqualIgnoringCase(std::string_view lower, std::string_view s) {
-  if (lower.size() != s.size()) return false;
-  for (size_t i = 0; i < s.size(); ++i) {
-    const char c = s[i] >= 'A' && s[i] <= 'Z' ? static_cast<char>(s[i] + 32) : s[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
-}
 
 }  // namespace
 
@@ -59,10 +52,10 @@ DType ParseDType(std::string_view name) {
     name.remove_prefix(dot + 1);
   }
   for (const FInfo& info : dtype_table::kTable) {
-    if (EqualIgnoringCase(info.name, name)) return info.type;
+    if (EqualsNoCase(info.name, name)) return info.type;
   }
   for (const Alias& alias : kAliases) {
-    if (EqualIgnoringCase(alias.name, name)) return alias.type;
+    if (EqualsNoCase(alias.name, name)) return alias.type;
   }
   return DType::kUnknown;
 }
