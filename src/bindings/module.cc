@@ -12,6 +12,7 @@
 #include <span>
 #include <tuple>
 
+#include "bindings/bind_formats.h"
 #include "bindings/bind_regions.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
@@ -489,6 +490,7 @@ NB_MODULE(_core, m) {
   BindMonitor(m);
   BindSeriesJudge(m);
   BindRegions(m);
+  BindFormats(m);
   BindModuleTaps(m);
   BindParameterReader(m);
   BindStepVisits(m);

@@ -6,6 +6,7 @@ module_dump, module_dump_end      record a single module under a name of your ch
 OptimizerRecord                   what an optimizer is given and makes of it, for `msprobe optimizer_replay`
 SingleSave, SingleComparator      save named tensors of a loop; compare what two runs saved
 compare, compare_distributed      compare two recordings (`from msprobe import compare` needs no PyTorch)
+fake_quantize                     what a tensor is after it was stored in fp8, fp6, fp4 or int8
 
 PtdbgDispatch                     run each aten operator again on the CPU, and judge its results by that
 TrainerMon                        watch a whole training: gradients, optimizer states, parameters, activations
@@ -44,6 +45,7 @@ from .._capture.errors import MsprobeException
 from .compare.distributed_compare import compare_distributed
 from .compare.pt_compare import compare
 from .debugger import PrecisionDebugger
+from .low_precision import fake_quantize
 from .module_dump import module_dump, module_dump_end
 from .monitor.module_hook import TrainerMon
 from .online_dispatch import PtdbgDispatch
@@ -68,6 +70,7 @@ __all__ = [
     "acl_save",
     "compare",
     "compare_distributed",
+    "fake_quantize",
     "module_dump",
     "module_dump_end",
     "random_save",

@@ -15,6 +15,7 @@ constexpr Translation kWords[] = {
 #include "base/words/words_inputs.def"
 #include "base/words/words_judgements.def"
 #include "base/words/words_lab.def"
+#include "base/words/words_lowp.def"
 #include "base/words/words_messages.def"
 #include "base/words/words_parts.def"
 #include "base/words/words_runs.def"
