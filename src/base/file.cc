@@ -166,7 +166,7 @@ StatusOr<OutputFile> OutputFile::Create(const std::string& path) {
   RememberTemp(file.temp_);  // before it exists: a signal may come in between
   file.fd_ = open(file.temp_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file.fd_ < 0) {
-    return BadInput(Msg("{} cannot be written ({}): choose another output directory with -o", path, Reason()));
+    return BadInput(Msg("{} cannot be written ({}): choose another output directory", path, Reason()));
   }
   (void)fchmod(file.fd_, kFileMode);
   file.buffer_.reserve(kBufferBytes);
@@ -291,16 +291,16 @@ Status MakeOutputDir(const std::string& path) {
     const std::string part = path.substr(0, i);
     if (mkdir(part.c_str(), kDirMode) == 0 || errno == EEXIST) {
       if (errno == EEXIST && !IsDirectory(part)) {
-        return BadInput(Msg("{} is a file, not a directory: choose another output directory with -o", part));
+        return BadInput(Msg("{} is a file, not a directory: choose another output directory", part));
       }
       continue;
     }
     const Message reason = Reason();
     if (IsDirectory(part)) continue;
-    return BadInput(Msg("{} cannot be created ({}): choose another output directory with -o", part, reason));
+    return BadInput(Msg("{} cannot be created ({}): choose another output directory", part, reason));
   }
   if (access(path.c_str(), W_OK | X_OK) != 0) {
-    return BadInput(Msg("{} is not writable ({}): choose another output directory with -o", path, Reason()));
+    return BadInput(Msg("{} is not writable ({}): choose another output directory", path, Reason()));
   }
   RemoveDeadTemps(path);
   return OkStatus();

@@ -129,7 +129,8 @@ Message WrongArguments(const CLI::ParseError& error) {
     if (at != std::string::npos)
       return Msg("Could not convert: {} = {}", text.substr(19, at - 19), text.substr(at + 3));
   }
-  if (dynamic_cast<const CLI::RequiredError*>(&error) && text.ends_with(" is required") && text[0] == '-') {
+  if (dynamic_cast<const CLI::RequiredError*>(&error) && text.ends_with(" is required") &&
+      text != "A subcommand is required") {
     return Msg("{} is required", text.substr(0, text.size() - 12));
   }
   if (dynamic_cast<const CLI::ExcludesError*>(&error) && SplitAtLast(text, " excludes ", &a, &b)) {
@@ -176,6 +177,10 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   if (!likely.empty()) return UsageError(Msg("{}: did you mean {}? See '{} --help'", text, likely, help));
+  if (dynamic_cast<const CLI::RequiredError*>(&error)) {
+    const std::string_view example = FirstExample(std::string_view(help).substr(help.find(' ') + 1));
+    if (!example.empty()) return UsageError(Msg("{}, as in '{}': see '{} --help'", text, example, help));
+  }
   return UsageError(Msg("{}: see '{} --help'", text, help));
 }
 

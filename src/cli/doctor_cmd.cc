@@ -4,6 +4,7 @@
 
 #include "base/language.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "doctor/doctor.h"
@@ -47,7 +48,7 @@ void RegisterDoctor(CLI::App& app, CommandContext* context) {
   CLI::App* doctor =
       app.add_subcommand("doctor", "say at which stage two trainings part and why, from whatever is left of them");
   doctor->add_option("a", args->a, "directory or file of the reference")->required();
-  doctor->add_option("b", args->b, "directory or file of the run in question")->required();
+  doctor->add_option("b", args->b, "directory or file of the run in question");
   doctor->add_option("--also-a", args->more_a, "further directories or files of the reference");
   doctor->add_option("--also-b", args->more_b, "further directories or files of the run in question");
   doctor->add_option("--again", args->again, "directory or log of a further run of the reference, for its own error");
@@ -60,7 +61,12 @@ void RegisterDoctor(CLI::App& app, CommandContext* context) {
   AddFailOn(doctor, context);
   doctor->footer(
       "Exit code: 0 they agree or differ by rounding, 1 they part, 2 wrong options, 3 not readable, 5 not decided.");
-  doctor->callback([args, context] { context->status = RunDoctorCommand(*args, *context); });
+  doctor->callback([args, context] {
+    context->status = args->b.empty() ? UsageError(Msg("doctor compares two runs: give the reference and the run in "
+                                                       "question. One run by itself: msprobe preflight {}",
+                                                       OneLine(args->a)))
+                                      : RunDoctorCommand(*args, *context);
+  });
 }
 
 void RegisterPreflight(CLI::App& app, CommandContext* context) {

@@ -5,13 +5,16 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "base/message.h"
+#include "base/text.h"
 #include "base/words/translate.h"
 #include "cli/context/register_commands.h"
+#include "dump/reader.h"
 #include "json/writer.h"
 #include "serve/server.h"
 #include "view/query/viewer.h"
@@ -29,6 +32,16 @@ struct ServeArgs {
   bool open = false, no_convert = false;
 };
 
+/// Whether the page is asked for over ssh, where no browser of this machine is of use; then what the user's own machine
+/// has to run for the address to be right there.
+Message TunnelText(uint16_t port) {
+  const char* connection = std::getenv("SSH_CONNECTION");
+  if (connection == nullptr) return {};
+  const std::vector<std::string_view> parts = Split(connection, ' ');  // client, its port, server, its port
+  const std::string host = parts.size() == 4 && !parts[2].empty() ? std::string(parts[2]) : "HOST";
+  return Msg("On your own machine: ssh -L {}:127.0.0.1:{} {}\n", port, port, host);
+}
+
 // Without a shell, so nothing in the address is interpreted.
 void OpenBrowser(std::string url) {
   char program[] = "xdg-open";
@@ -36,6 +49,7 @@ void OpenBrowser(std::string url) {
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&quiet, 2, "/dev/null", O_WRONLY, 0);
   pid_t pid = 0;
   const int error = posix_spawnp(&pid, program, &quiet, nullptr, argv, environ);
   posix_spawn_file_actions_destroy(&quiet);
@@ -55,6 +69,10 @@ void Announce(const serve::Server& server, const ServeArgs& args, bool json) {
     fmt::print("{}\n", line.Take());
   } else {
     PrintForPeople(Msg("Serving {} at {}\n", args.directory, server.url()));
+    PrintForPeople(TunnelText(server.port()));
+    if (ResolveDumpPath(args.directory).ok())
+      PrintWarning(Msg("{} holds dumps, which are no graphs yet: msprobe graph_visualize {} -o graph", args.directory,
+                       args.directory));
     std::fputs(InLanguage(Msg("Press Ctrl-C to stop.\n"), LocaleLanguage()).c_str(), stderr);
   }
   std::fflush(stdout);
@@ -77,7 +95,7 @@ StatusOr<std::unique_ptr<serve::Server>> StartServer(const ServeArgs& args) {
 Status RunServe(const ServeArgs& args, bool json) {
   MSP_ASSIGN_OR_RETURN(auto server, StartServer(args));
   Announce(*server, args, json);
-  if (args.open) OpenBrowser(server->url());
+  if (args.open && std::getenv("SSH_CONNECTION") == nullptr) OpenBrowser(server->url());
   return server->Run();
 }
 

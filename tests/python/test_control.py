@@ -623,4 +623,5 @@ def test_a_path_that_cannot_be_written_does_not_end_the_training(tmp_path):
     write_config(tmp_path)
     dump = capture(tmp_path, NET + "one(); one()\nprint('went on')\n")
     assert dump.script.stdout.strip() == "went on"
-    assert "nothing is recorded in step 1" in dump.script.stderr
+    assert dump.script.stderr.count("nothing is recorded") == 1
+    assert "[ERROR]" in dump.script.stderr and "dump_path" in dump.script.stderr

@@ -83,7 +83,7 @@ def _config(request: requests.Request) -> Config:
             return config
         why = "level debug records what the script saves by debugger.save(): construct PrecisionDebugger in the script"
     except MsprobeException as error:
-        why = str(error)
+        why = str(error).removeprefix("[msprobe] ")
     sys.stderr.write(f"[msprobe] error: {why}\n")  # better now than after hours without a record
     raise SystemExit(2)
 

@@ -23,6 +23,12 @@ class StepReporter:
         self._told.add(kind)
         logger.warning(text, *args)
 
+    def fail_once(self, kind: str, text: str, *args: Any) -> None:
+        """Logs an error the first time in a run, and nothing afterwards."""
+        if kind not in self._told:
+            self._told.add(kind)
+            logger.error(text, *args)
+
     def at_end_of_step(self, step: int, directory: str, summary: Mapping[str, Any], what: str, talks: bool) -> None:
         """Logs the summary. `what` is ops or values; `talks` is false on ranks whose summary another rank logs."""
         skipped, lost = summary["skipped"], summary["not_written"]

@@ -93,6 +93,12 @@ void FinishHelp(CLI::App* app, bool all) {
   }
 }
 
+std::string_view FirstExample(std::string_view command) {
+  const auto* found =
+      std::find_if(kExamples.begin(), kExamples.end(), [&](const Example& e) { return e.command == command; });
+  return found == kExamples.end() ? std::string_view() : found->line;
+}
+
 std::string LikelyOption(const CLI::App& command, std::string_view given) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {

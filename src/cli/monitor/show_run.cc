@@ -88,6 +88,8 @@ StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   rows.fold = request.series.empty() && !request.all_series ? view::RunFold::kLayer : view::RunFold::kNone;
   MSP_ASSIGN_OR_RETURN(shown.rows, rank->Rows(rows, Never()));
   if (shown.rows.rows.empty()) {
+    if (request.series.empty())
+      return BadInput(Msg("{} was not recorded in {}: its series are empty", rows.metric, request.directory));
     return BadInput(
         Msg("no series of {} has {} in its name: give another part of a name", rows.metric, OneLine(request.series)));
   }

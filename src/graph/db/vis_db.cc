@@ -76,7 +76,7 @@ Status VisDb::Error(const char* what) {
   if (code == SQLITE_INTERRUPT || InterruptRequested()) return Interrupted();
   const Message why = KnownText(db_ ? sqlite3_errmsg(db_) : "out of memory");
   if (code == SQLITE_CANTOPEN || code == SQLITE_PERM || code == SQLITE_READONLY) {
-    return BadInput(Msg("{} cannot be written ({}): choose another output directory with -o", path_, why));
+    return BadInput(Msg("{} cannot be written ({}): choose another output directory", path_, why));
   }
   return InternalError(Msg("{} could not be written while {} ({}): free some space or choose another directory with -o",
                            path_, KnownText(what), why));

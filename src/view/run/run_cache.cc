@@ -105,7 +105,7 @@ StatusOr<const RunCache::Listing*> RunCache::List(const std::string& path) {
   }
   if (listing.ranks.empty()) {
     if (!IsRegularFile(JoinPath(path, "monitor.series"))) {
-      return BadInput(Msg("the directory holds no ranks of a monitored run: choose from the list of files"));
+      return BadInput(Msg("{} holds no monitored run (no monitor.series): give the directory that msprobe monitor wrote", path));
     }
     listing.ranks.push_back(0);
     listing.directories[0].push_back(path);

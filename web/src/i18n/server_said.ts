@@ -60,7 +60,7 @@ const LINES: [RegExp, string][] = [
   // monitored runs
   [/^the rank has no metric (.+) with (.+): choose one that the run has$/, '此 rank 没有指标 $1 的统计量 $2：请从已有的中选择'],
   [/^(.+) holds neither monitor\.series nor csv files of a monitor: choose another rank$/, '$1 中既没有 monitor.series 也没有监控的 csv 文件：请选择其他 rank'],
-  [/^the directory holds no ranks of a monitored run: choose from the list of files$/, '该目录中没有被监控运行的 rank：请从文件列表中选择'],
+  [/^(.+) holds no monitored run \(no monitor\.series\): give the directory that msprobe monitor wrote$/, '$1 中没有监控记录（没有 monitor.series）：请给出 msprobe monitor 写出的目录'],
   [/^the run has no rank (.+): choose one that it has$/, '此运行没有 rank $1：请从已有的中选择'],
   [/^it has no columns name and step: is it a file of a training monitor\?$/, '没有 name 和 step 列：这是训练监控的文件吗？'],
   [/^(.+) cannot be made: set TMPDIR to a directory with space$/, '$1 无法创建：请将 TMPDIR 设为有空间的目录'],

@@ -97,6 +97,8 @@ class _Parser:
 
     def _peek(self) -> str:
         self._skip_space()
+        if self.text.startswith(("//", "/*", "#"), self.at):
+            self._fail("JSON has no comments: remove this one")
         return self.text[self.at : self.at + 1]
 
     def _take(self, char: str) -> bool:

@@ -209,7 +209,20 @@ class _Loader:
         return self._file.path
 
     def _wrong(self, key: str, value: Any, allowed: str) -> MsprobeException:
-        return _invalid(wrong(key, _show(value), allowed, self._place(key)))
+        meant = self._misspelt(key)
+        text = wrong(key, _show(value), allowed, self._place(key))
+        return _invalid(say("%(hint)s; %(wrong)s", hint=meant, wrong=text) if meant else text)
+
+    def _misspelt(self, key: str) -> str:
+        """Says which unknown key of the file was likely meant to be this one, where the file does not have it."""
+        if key in self._file.data or key in self._section:
+            return ""
+        unknown = [k for k in self._file.data if k not in TOP_KEYS and k not in KNOWN_SECTION_KEYS]
+        near = difflib.get_close_matches(key, unknown, n=1)
+        if not near:
+            return ""
+        place = _at(self._file.path, self._file.lines[(near[0],)])
+        return say('key "%(found)s" is unknown: did you mean "%(key)s"? (%(place)s)', found=near[0], key=key, place=place)
 
     def _warn(self, key: str, text: str) -> None:
         self._warnings.append(f"{text} ({self._place(key)})")
@@ -219,7 +232,11 @@ class _Loader:
     def _read_choice(self, key: Key, config: Config) -> str:
         value = self._get(key)
         if not isinstance(value, str) or value not in key.allowed:
-            raise self._wrong(key.name, value, ", ".join(key.allowed))
+            near = difflib.get_close_matches(value, key.allowed, n=1) if isinstance(value, str) else ()
+            allowed = ", ".join(key.allowed)
+            if near:
+                allowed = say('%(allowed)s; did you mean "%(near)s"?', allowed=allowed, near=near[0])
+            raise self._wrong(key.name, value, allowed)
         return value
 
     def _read_flag(self, key: Key, config: Config) -> Optional[bool]:
