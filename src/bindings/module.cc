@@ -402,6 +402,9 @@ void BindSettings(nb::module_& m) {
 void BindSteps(nb::module_& m) {
   m.def("start", &Start, nb::arg("dir"), nb::arg("task"), nb::arg("level"), nb::arg("ranks") = 0,
         "Records into this directory from here on, as one of so many ranks; ValueError: it cannot be written.");
+  m.def(
+      "set_schedule", [](nb::str json) { rt().recorder->SetSchedule(Utf8(json)); }, nb::arg("json"),
+      "JSON of the rows of the batches of the open step, which its dump.json keeps.");
   m.def("pause", &Pause, "Hooks stay and record nothing.");
   m.def("resume", &Resume, "Hooks record again, if a step is open.");
   m.def(

@@ -60,6 +60,7 @@ Status Recorder::Open(const StepFiles& files) {
   auto held = lock();
   if (dump_ != nullptr && files.dir == files_.dir) return OkStatus();
   files_ = files;
+  SetSchedule({});
   {
     std::lock_guard<std::mutex> queue(queue_mutex_);
     error_ = OkStatus();

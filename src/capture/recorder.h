@@ -87,6 +87,9 @@ class Recorder {
   void set_save_policy(SavePolicy policy) { save_policy_ = std::move(policy); }
   const SavePolicy& save_policy() const { return save_policy_; }
 
+  /// JSON of the rows of the step's batches, which dump.json keeps behind its ops. Of the open step.
+  void SetSchedule(std::string json);
+
   /// For tests: as if no thread could be started.
   void set_no_thread() { no_thread_ = true; }
 
@@ -124,6 +127,7 @@ class Recorder {
   Status Write(const Batch& batch);
   Status FlushFiles();
   Status FlushStacks();
+  void PutSchedule();
   void TakeUnfinished(std::vector<HeldValue>* undecided);
   Status FlushLocked();
   Status CloseFiles(const Status& flushed, const std::map<std::string, uint64_t>& skipped);
@@ -153,6 +157,9 @@ class Recorder {
   bool busy_ = false, quit_ = false, step_open_ = false;
   Status error_;
   std::thread writer_;
+
+  std::mutex schedule_mutex_;
+  std::string schedule_;  // that dump.json does not have yet
 
   std::mutex pool_mutex_;
   std::vector<Record*> pool_;

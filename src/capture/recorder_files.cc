@@ -104,6 +104,7 @@ Status Recorder::FlushFiles() {
   };
   if (stack_file_ != nullptr) first_error(FlushStacks());
   if (construct_file_ != nullptr) first_error(construct_file_->Flush());
+  PutSchedule();
   first_error(dump_->Flush());
   summary_.ops = dump_->entries();
   const uint64_t bytes = FileBytes();
@@ -111,6 +112,17 @@ Status Recorder::FlushFiles() {
   summary_.bytes = bytes;
   first_error(summary_file_->Update(summary_));
   return status;
+}
+
+void Recorder::SetSchedule(std::string json) {
+  std::lock_guard<std::mutex> held(schedule_mutex_);
+  schedule_ = std::move(json);
+}
+
+void Recorder::PutSchedule() {
+  std::lock_guard<std::mutex> held(schedule_mutex_);
+  if (schedule_.empty()) return;
+  dump_->SetTail("\n },\n \"schedule\": " + std::exchange(schedule_, {}) + "\n}");
 }
 
 // A stack that was used before the last flush, too, is listed once more; Close() writes each once.
@@ -137,6 +149,7 @@ Status Recorder::CloseFiles(const Status& flushed, const std::map<std::string, u
   // Each is tried once more where it failed before: space may have come back.
   if (stack_file_ != nullptr) first_error(stack_file_->Close());
   if (construct_file_ != nullptr) first_error(construct_file_->Close());
+  PutSchedule();
   first_error(dump_->Close());
   if (status.ok() && stack_flushes_ > 1) first_error(WriteStacksOnce());
   const uint64_t bytes = FileBytes();

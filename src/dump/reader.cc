@@ -149,6 +149,7 @@ Status DumpIndexer::ReadHeader(const Member& m) {
                        : m.key == "framework"     ? &dump_->framework_
                        : m.key == "dump_data_dir" ? &dump_->dump_data_dir_
                                                   : nullptr;
+  if (m.key == "schedule") dump_->schedule_ = text_.substr(m.begin, m.end - m.begin);
   if (!field) return OkStatus();
   field->clear();
   if (text_[m.begin] != '"') return OkStatus();

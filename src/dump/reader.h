@@ -98,6 +98,8 @@ class DumpFile {
   std::string_view level() const { return level_; }          // "L0", "L1", "mix", "debug"
   std::string_view framework() const { return framework_; }  // "pytorch", "mindspore", "" in old dumps
   std::string_view dump_data_dir() const { return dump_data_dir_; }
+  /// JSON of the rows of the batches: who asked for which tokens of dimension 0, in their order. "" where none is kept.
+  std::string_view schedule() const { return schedule_; }
   const OpList& ops() const { return ops_; }
   /// Index of an op by name. Names are unique; of duplicates the last one counts, as for Python's json.
   std::optional<size_t> FindOp(std::string_view name) const;
@@ -119,7 +121,7 @@ class DumpFile {
   explicit DumpFile(MappedFile file);
   MappedFile file_;
   std::shared_ptr<SharedParents> parents_;
-  std::string task_, level_, framework_, dump_data_dir_;
+  std::string task_, level_, framework_, dump_data_dir_, schedule_;
   Message truncated_;
   Wholeness wholeness_;
   friend class DumpIndexer;

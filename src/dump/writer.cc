@@ -27,20 +27,25 @@ StatusOr<std::unique_ptr<GrowingJsonFile>> GrowingJsonFile::Create(const std::st
                                                                    std::string tail) {
   std::unique_ptr<GrowingJsonFile> file(new GrowingJsonFile);
   file->path_ = path;
-  file->tail_ = std::move(tail);
+  file->SetTail(std::move(tail));
   TempPath temp(path);
   file->fd_ = open(temp.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (file->fd_ < 0) {
     return BadInput(Msg("{} cannot be written ({}): choose another dump_path", path, KnownText(std::strerror(errno))));
   }
-  // An object without entries closes on the line of its opening brace.
-  if (const size_t brace = file->tail_.find_first_not_of(" \n"); brace != std::string::npos) {
-    file->empty_tail_ = file->tail_.substr(brace);
-  }
+  file->tail_changed_ = false;
   file->offset_ = head.size();
   MSP_RETURN_IF_ERROR(file->WriteAt(head.append(file->empty_tail_), 0));
   MSP_RETURN_IF_ERROR(temp.Commit());
   return file;
+}
+
+void GrowingJsonFile::SetTail(std::string tail) {
+  tail_ = std::move(tail);
+  // An object without entries closes on the line of its opening brace.
+  const size_t brace = tail_.find_first_not_of(" \n");
+  empty_tail_ = brace == std::string::npos ? std::string() : tail_.substr(brace);
+  tail_changed_ = true;
 }
 
 GrowingJsonFile::~GrowingJsonFile() {
@@ -60,7 +65,11 @@ Status GrowingJsonFile::Append(std::string_view entries, uint64_t count) {
 }
 
 Status GrowingJsonFile::Flush() {
-  if (pending_.empty()) return OkStatus();
+  if (pending_.empty()) {
+    if (tail_changed_ && fd_ >= 0) PutTailBack();
+    tail_changed_ = false;
+    return OkStatus();
+  }
   if (fd_ < 0) return InternalError(Msg("{} is closed: open a new file for more entries", path_));
   const size_t size = pending_.size();
   pending_.append(tail_);
@@ -74,6 +83,7 @@ Status GrowingJsonFile::Flush() {
   if (status.ok()) {
     offset_ += size;
     any_ = true;
+    tail_changed_ = false;
     pending_.clear();
     entries_ += std::exchange(pending_entries_, 0);
     return status;

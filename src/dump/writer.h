@@ -26,6 +26,8 @@ class GrowingJsonFile {
   /// earlier entries, and the next Flush() tries again. A file that somebody has deleted is an error, too.
   Status Flush();
   Status Close();
+  /// What closes the file from the next Flush() on.
+  void SetTail(std::string tail);
   /// Entries that are in the file, by the counts given to Append().
   uint64_t entries() const { return entries_; }
   uint64_t bytes() const { return offset_ + (any_ ? tail_ : empty_tail_).size(); }
@@ -38,7 +40,8 @@ class GrowingJsonFile {
   std::string path_, pending_, tail_, empty_tail_;
   uint64_t offset_ = 0;
   uint64_t entries_ = 0, pending_entries_ = 0;
-  bool any_ = false;  // an entry stands in the file
+  bool any_ = false;           // an entry stands in the file
+  bool tail_changed_ = false;  // the file ends with an earlier one
 };
 
 }  // namespace msprobe

@@ -188,18 +188,18 @@ def test_statistics_save_the_tensors_of_listed_ops(tmp_path):
 SLICED = """
 x = torch.arange(24.).reshape(6, 4).requires_grad_()
 ids = torch.arange(6)
-def run(tokens):
-    debugger.start(scheduled_tokens=tokens)
+def run(tokens, rows=None):
+    debugger.start(scheduled_tokens=tokens, rows=rows)
     (x * 2).sum(); F.embedding(ids, x); x.to_sparse() * 2; torch.real(x.to(torch.complex64).conj())
     debugger.stop(); debugger.step()
-run(None); run({"a": 2, "b": 3, "c": 1}); run({"a": 2}); run({"b": 0})
+run(None); run({"a": 2, "b": 3, "c": 1}, ["c", "a", "b"]); run({"a": 2}); run({"b": 0}); run({"a": 3, "b": 3})
 """
 
 
 def test_slices_and_requests_narrow_what_is_recorded(tmp_path):
     section = {"slice": [{"dim": 0, "begin": 1, "end": -1}, {"dim": 1, "size": 4, "begin": 2}], "request_id": "b"}
     dump = capture(tmp_path, SLICED, task="tensor", section=section, risk_level="ALL")
-    for step, rows in ((0, slice(1, -1)), (1, slice(2, 5)), (3, slice(1, -1))):
+    for step, rows in ((0, slice(1, -1)), (1, slice(3, 6)), (3, slice(1, -1)), (4, slice(1, -1))):
         data, directory = dump.data(step), dump.directory(step)
         item = data["Tensor.__mul__.0.forward"]["input_args"][0]
         expected = torch.arange(24.0).reshape(6, 4)[rows, 2:]
@@ -218,6 +218,8 @@ def test_slices_and_requests_narrow_what_is_recorded(tmp_path):
     output = dump.script.stdout + dump.script.stderr
     assert "request b is not among scheduled_tokens" in output
     assert "gives request 'b' 0 tokens" in output
+    assert "the rows of request b are not cut out" in output
+    assert [row["request"] for row in dump.json("dump.json", 1)["schedule"]] == ["c", "a", "b"]
 
 
 XOR = """

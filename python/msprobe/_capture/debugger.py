@@ -93,7 +93,7 @@ class Debugger(Lifecycle):
         Args:
             model: See start().
             step: False to leave out step(), for micro batches.
-            **options: The other arguments of start(): `token_range`, `rank_id`, `scheduled_tokens`.
+            **options: The other arguments of start(): `token_range`, `rank_id`, `scheduled_tokens`, `rows`.
 
         Returns:
             A context manager and decorator; `as` binds PrecisionDebugger.

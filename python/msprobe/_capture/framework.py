@@ -90,6 +90,10 @@ class Framework:
         """Records the forward passes of the root model numbered first to last, counted from 0, once (inference)."""
         raise NotImplementedError
 
+    def before_forward(self, model: Any, call: Callable[[], None]) -> Optional[Callable[[], None]]:
+        """Has `call` called before each forward of a model. Returns what ends that; None where there is no such hook."""
+        return None
+
     def add_custom(self, module: Any, api: str, prefix: Any = None) -> str:
         """Hooks one function. Returns why that is impossible, or an empty string."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 from .. import _core
 from . import slices, tasks
 from .arguments import check_start
+from .batch_rows import BatchRows
 from .config import Config, MsprobeException, with_value
 from .config.keys import NEVER, NEXT_START, OF_EACH_START
 from .features import Features
@@ -64,6 +65,7 @@ class Lifecycle:
         self._models = Models(self._framework, model)
         self._schedule = Schedule(config)
         self._features = Features(config, self._framework)
+        self._batch = BatchRows(self._framework)
         self._first_start = True
         self._rank: Optional[int] = None
         self._ended = False
@@ -108,7 +110,9 @@ class Lifecycle:
     # ---- one step -------------------------------------------------------------------------------------------------------
 
     @_without_memory
-    def _start(self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None) -> None:
+    def _start(
+        self, model: Any, token_range: Any, rank_id: Any, scheduled_tokens: Any = None, rows: Any = None
+    ) -> None:
         self._schedule.begun = self._schedule.step
         self._take_changes(at_start=True)
         if (
@@ -129,7 +133,9 @@ class Lifecycle:
         if not self._schedule.wants_step() or not (self._active or self._is_within_budget()):
             _core.pause()
             return
-        if not slices.choose_request(self._config, scheduled_tokens):
+        if not self._active:
+            self._batch.begin_step()
+        if not self._batch.choose(self._config, scheduled_tokens, rows):
             _core.pause()
             return
         if self._first_start or self._rank is None:
@@ -143,6 +149,7 @@ class Lifecycle:
             return
         if self._begin():
             self._first_start = False
+            self._batch.begin(self._config, self._models.current)
             if self._features.budget is not None:
                 self._features.budget.limit()
             elif online is not None:
@@ -155,6 +162,7 @@ class Lifecycle:
     def _stop(self) -> None:
         if self._features.loader is not None:
             self._features.loader.end()
+        self._batch.end()
         if self._active and not self._ended and self._config.level != "debug":
             self._report(self._framework.stop_recording())
             if _core.exhausted():

@@ -90,6 +90,7 @@ class Service:
         token_range: Optional[Sequence[int]] = None,
         rank_id: Optional[int] = None,
         scheduled_tokens: Optional[Mapping[str, int]] = None,
+        rows: Optional[Sequence[Any]] = None,
     ) -> None:
         """Calls PrecisionDebugger.start().
 
@@ -98,8 +99,9 @@ class Service:
             token_range: [first, last], the forward passes to record.
             rank_id: The number of the rank directory.
             scheduled_tokens: {request id: number of tokens}.
+            rows: The requests in the order of dimension 0.
         """
-        self._debugger.start(model, token_range, rank_id, scheduled_tokens)
+        self._debugger.start(model, token_range, rank_id, scheduled_tokens, rows)
 
     def stop(self) -> None:
         """Calls PrecisionDebugger.stop()."""

@@ -5,7 +5,6 @@ from typing import Any
 
 from .. import _core
 from .config import Config, Slice
-from .log import logger
 
 _rules: list = []  # of the last set_rules(); the last one that applies to a dimension counts
 
@@ -17,35 +16,22 @@ def set_rules(rules: list) -> None:
     _core.configure_slices([tuple(rule) for rule in rules])
 
 
-def choose_request(config: Config, scheduled_tokens: Any) -> bool:
-    """Restricts the next step to the tokens of the configured request.
+def choose_rows(config: Config, rows: Sequence[tuple[str, int]]) -> None:
+    """Restricts recording to the tokens of the configured request.
 
     Args:
-        config: `request_id` names the request, if there is one.
-        scheduled_tokens: {request id: number of tokens}, in the order of dimension 0.
-
-    Returns:
-        False if the request is not scheduled, so that the step must not be recorded.
+        config: `request_id` names the request.
+        rows: Request and number of tokens, in the order of dimension 0.
     """
-    set_rules(list(config.slice_))
-    if config.request_id is None or not scheduled_tokens:
-        return True
-    problem = _problem(scheduled_tokens)
-    if problem:
-        logger.warning("scheduled_tokens %s: request_id has no effect in this step.", problem)
-        return True
-    if config.request_id not in scheduled_tokens:
-        logger.warning("request %s is not among scheduled_tokens: the step is not recorded.", config.request_id)
-        return False
-    begin = 0
-    for request, tokens in scheduled_tokens.items():
-        if request == config.request_id:
-            break
-        begin += tokens
+    begin = end = total = 0
+    for request, tokens in rows:
+        if request == config.request_id and begin == end:
+            begin, end = total, total + tokens
+        elif request == config.request_id and end == total:
+            end += tokens
+        total += tokens
     # In tensors of other lengths dimension 0 does not count tokens.
-    rule = Slice(0, sum(scheduled_tokens.values()), begin, begin + scheduled_tokens[config.request_id])
-    set_rules([*config.slice_, rule])
-    return True
+    set_rules([*config.slice_, Slice(0, total, begin, end)])
 
 
 def parts_of(shape: Sequence[int]) -> list:
@@ -57,7 +43,8 @@ def parts_of(shape: Sequence[int]) -> list:
     return index
 
 
-def _problem(scheduled_tokens: Any) -> str:
+def problem_of(scheduled_tokens: Any) -> str:
+    """Says what is wrong with the argument of start(); empty if nothing is."""
     if not isinstance(scheduled_tokens, Mapping):
         return f"is a {type(scheduled_tokens).__name__}, not a dict"
     for request, tokens in scheduled_tokens.items():

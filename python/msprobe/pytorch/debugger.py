@@ -85,6 +85,7 @@ class PrecisionDebugger(Debugger):
         token_range: Optional[Sequence[int]] = None,
         rank_id: Optional[int] = None,
         scheduled_tokens: Optional[Mapping[str, int]] = None,
+        rows: Optional[Sequence[Any]] = None,
     ) -> None:
         """Records everything from here to stop(), if the configuration selects this step and rank.
 
@@ -101,8 +102,11 @@ class PrecisionDebugger(Debugger):
             rank_id: The number r of the directory `rank{r}`, for the first recorded step. None for the rank of
                 torch.distributed or, before that is initialised, of the launcher (RANK); without either the directory is
                 `rank`.
-            scheduled_tokens: {request id: number of tokens}, in the order of dimension 0. If `request_id` is configured, only
-                the tokens of that request are recorded, and steps without it are skipped.
+            scheduled_tokens: {request id: number of tokens} of this batch. If `request_id` is configured, only the tokens of
+                that request are recorded, and steps without it are skipped.
+            rows: The requests in the order of dimension 0, each by its id, or as (request id, position of its first token,
+                number of tokens). The order is recorded with the step. Without it the order is that of the engine's own batch
+                (vLLM, vllm-ascend), read when the model is called; where it stays unknown nothing is cut out.
 
         Raises:
             MsprobeException: An argument is invalid, a required model is missing, PrecisionDebugger has not been constructed,
@@ -110,7 +114,7 @@ class PrecisionDebugger(Debugger):
         """
         self = cls._get()
         if not self._is_child() and not self._leave_to_dataloader("start"):
-            self._start(model, token_range, rank_id, scheduled_tokens)
+            self._start(model, token_range, rank_id, scheduled_tokens, rows)
 
     @classmethod
     @locked

@@ -158,6 +158,10 @@ class PyTorch(Framework):
         """Records the forward passes of the root model numbered first to last, counted from 0, once (inference)."""
         hooks.count_tokens(model, token_range)
 
+    def before_forward(self, model: Any, call: Callable[[], None]) -> Optional[Callable[[], None]]:
+        """Has `call` called before each forward of a model. Returns what ends that."""
+        return hooks.before_forward(model, call)
+
     def add_custom(self, module: Any, api: str, prefix: Any = None) -> str:
         """Hooks one function. Returns why that is impossible, or an empty string."""
         return hooks.add_custom(module, api, prefix)

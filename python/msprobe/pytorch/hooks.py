@@ -5,7 +5,7 @@ import importlib
 import sys
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Optional
 
 import torch
@@ -344,6 +344,13 @@ def count_tokens(model: Any, token_range: Any) -> None:
     _core.pause()
     counter = _TokenCounter(*token_range)
     counter.hooks.before(root, counter.count, prepend=True)
+
+
+def before_forward(model: torch.nn.Module, call: Callable[[], None]) -> Callable[[], None]:
+    """Has `call` called before each forward of a model, ahead of what records it. Returns what ends that."""
+    hooks = HookSet()
+    hooks.before(model, lambda module, args: call(), prepend=True)
+    return hooks.remove
 
 
 class _TokenCounter:
