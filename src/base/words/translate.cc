@@ -19,6 +19,7 @@ constexpr Translation kWords[] = {
 #include "base/words/words_messages.def"
 #include "base/words/words_parts.def"
 #include "base/words/words_rollout.def"
+#include "base/words/words_rollout_ops.def"
 #include "base/words/words_runs.def"
 #include "base/words/words_summaries.def"
 #undef MSP_WORDS
