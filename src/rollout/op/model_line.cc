@@ -87,7 +87,7 @@ std::vector<PointPlace> PointsOf(int64_t layers) {
 }
 
 int64_t ModelLine::WidthOf(const ModuleRole& role, ItemState state, size_t nth) const {
-  const std::vector<OpPlace>* calls = side_.Calls(role);
+  const std::vector<SideOp>* calls = side_.Calls(role);
   if (calls == nullptr || calls->empty()) return 0;
   const OpTensor* tensor = side_.Tensor(calls->front(), state, nth);
   if (tensor == nullptr || tensor->shape.empty()) return 0;
@@ -114,7 +114,7 @@ PartWidths ModelLine::WidthsOf(int64_t layer) const {
 RowMatrix ModelLine::ReadItem(const ModuleRole& role, ItemState state, size_t nth,
                               const std::vector<TokenRow>& tokens) const {
   return ByCalls(tokens, [&](std::span<const TokenRow> some, RowMatrix* out) {
-    const std::optional<OpPlace> place = side_.Call(role, some[0].dump, some[0].call);
+    const std::optional<SideOp> place = side_.Call(role, some[0].dump, some[0].call);
     if (!place) return false;
     const OpTensor* tensor = side_.Tensor(*place, state, nth);
     if (tensor == nullptr && state == ItemState::kInput) tensor = side_.Tensor(*place, ItemState::kKwarg, nth);
@@ -125,7 +125,7 @@ RowMatrix ModelLine::ReadItem(const ModuleRole& role, ItemState state, size_t nt
 // A norm that is given two tensors adds them first, and returns the sum as well.
 RowMatrix ModelLine::ReadSum(const ModuleRole& role, const std::vector<TokenRow>& tokens) const {
   RowMatrix one = ReadItem(role, ItemState::kInput, 0, tokens);
-  const std::vector<OpPlace>* calls = side_.Calls(role);
+  const std::vector<SideOp>* calls = side_.Calls(role);
   if (one.empty() || calls == nullptr) return one;
   const OpTensor* second = side_.Tensor(calls->back(), ItemState::kInput, 1);
   if (second == nullptr || !IsFloating(second->dtype)) return one;
@@ -161,7 +161,7 @@ RowMatrix ModelLine::ReadAttentionArgument(int64_t layer, size_t nth, const std:
   if (side_.Calls(rotary) != nullptr && nth < 2) return ReadItem(rotary, ItemState::kOutput, nth, tokens);
   return ByCalls(tokens, [&](std::span<const TokenRow> some, RowMatrix* out) {
     constexpr std::string_view kFunction = "scaled_dot_product_attention";
-    const std::vector<OpPlace> calls = side_.Functions(some[0].dump, kFunction);
+    const std::vector<SideOp> calls = side_.Functions(some[0].dump, kFunction);
     const size_t at =
         static_cast<size_t>(some[0].call) * static_cast<size_t>(side_.layers()) + static_cast<size_t>(layer);
     if (side_.layers() == 0 || calls.size() % static_cast<size_t>(side_.layers()) != 0 || at >= calls.size())
@@ -177,7 +177,7 @@ std::array<RowMatrix, 2> ModelLine::Angles(const std::vector<TokenRow>& tokens) 
   if (side_.Calls(rotary) == nullptr) return out;
   for (size_t nth = 0; nth < 2; ++nth) {
     out[nth] = ByCalls(tokens, [&](std::span<const TokenRow> some, RowMatrix* to) {
-      const std::optional<OpPlace> place = side_.Call(rotary, some[0].dump, some[0].call);
+      const std::optional<SideOp> place = side_.Call(rotary, some[0].dump, some[0].call);
       const OpTensor* tensor = place ? side_.Tensor(*place, ItemState::kOutput, nth) : nullptr;
       if (tensor == nullptr || tensor->shape.size() != 3) return false;
       std::vector<TokenRow> rows(some.begin(), some.end());
@@ -194,7 +194,7 @@ std::array<RowMatrix, 2> ModelLine::Angles(const std::vector<TokenRow>& tokens) 
 }
 
 int64_t ModelLine::HeadSize() const {
-  const std::vector<OpPlace>* calls = side_.Calls({-1, Part::kRotary});
+  const std::vector<SideOp>* calls = side_.Calls({-1, Part::kRotary});
   if (calls == nullptr) return 0;
   const OpTensor* cos = side_.Tensor(calls->front(), ItemState::kOutput, 0);
   return cos != nullptr && cos->shape.size() == 3 ? cos->shape[2] : 0;
@@ -302,7 +302,7 @@ PointParameter ModelLine::Parameter(PointPlace place, std::string_view name) con
       default: return out;
     }
   }
-  const std::vector<OpPlace>* calls = side_.Calls(role);
+  const std::vector<SideOp>* calls = side_.Calls(role);
   if (calls == nullptr) return out;
   for (const OpTensor& tensor : side_.Tensors(calls->front())) {
     if (tensor.state != ItemState::kParameter || tensor.shape.empty() ||

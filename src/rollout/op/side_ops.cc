@@ -100,12 +100,12 @@ StatusOr<SideOps> SideOps::Open(const std::vector<SideDump>& dumps) {
   return side;
 }
 
-const std::vector<OpPlace>* SideOps::Calls(const ModuleRole& role) const {
+const std::vector<SideOp>* SideOps::Calls(const ModuleRole& role) const {
   const auto found = calls_.find({role.layer, static_cast<int>(role.part)});
   return found == calls_.end() ? nullptr : &found->second.calls;
 }
 
-std::optional<OpPlace> SideOps::Call(const ModuleRole& role, uint32_t dump, uint32_t call) const {
+std::optional<SideOp> SideOps::Call(const ModuleRole& role, uint32_t dump, uint32_t call) const {
   const auto found = calls_.find({role.layer, static_cast<int>(role.part)});
   if (found == calls_.end() || dump >= found->second.first.size()) return std::nullopt;
   const size_t at = size_t{found->second.first[dump]} + call;
@@ -119,8 +119,8 @@ const std::string& SideOps::PathOf(const ModuleRole& role) const {
   return found == calls_.end() ? kNone : found->second.path;
 }
 
-std::vector<OpPlace> SideOps::Functions(uint32_t dump, std::string_view function) const {
-  std::vector<OpPlace> out;
+std::vector<SideOp> SideOps::Functions(uint32_t dump, std::string_view function) const {
+  std::vector<SideOp> out;
   const OpList& ops = files_[dump].ops();
   for (uint32_t i = 0; i < ops.size(); ++i) {
     const std::string_view name = ops.NameAt(i);
@@ -131,7 +131,7 @@ std::vector<OpPlace> SideOps::Functions(uint32_t dump, std::string_view function
   return out;
 }
 
-const std::vector<OpTensor>& SideOps::Tensors(OpPlace place) const {
+const std::vector<OpTensor>& SideOps::Tensors(SideOp place) const {
   const auto [known, added] = tensors_.try_emplace(uint64_t{place.dump} << 32 | place.op);
   if (!added) return known->second;
   const DumpFile& file = files_[place.dump];
@@ -142,14 +142,14 @@ const std::vector<OpTensor>& SideOps::Tensors(OpPlace place) const {
   return known->second;
 }
 
-const OpTensor* SideOps::Tensor(OpPlace place, ItemState state, size_t nth) const {
+const OpTensor* SideOps::Tensor(SideOp place, ItemState state, size_t nth) const {
   for (const OpTensor& tensor : Tensors(place)) {
     if (tensor.state == state && nth-- == 0) return &tensor;
   }
   return nullptr;
 }
 
-const OpTensor* SideOps::Named(OpPlace place, std::string_view name) const {
+const OpTensor* SideOps::Named(SideOp place, std::string_view name) const {
   for (const OpTensor& tensor : Tensors(place)) {
     const std::string_view all = tensor.name;
     if (all.size() > name.size() && all.ends_with(name) && all[all.size() - name.size() - 1] == '.') return &tensor;
@@ -157,7 +157,7 @@ const OpTensor* SideOps::Named(OpPlace place, std::string_view name) const {
   return nullptr;
 }
 
-std::optional<TensorFile> SideOps::Read(OpPlace place, const OpTensor& tensor) const {
+std::optional<TensorFile> SideOps::Read(SideOp place, const OpTensor& tensor) const {
   if (tensor.data_name.empty()) return std::nullopt;
   const StatusOr<std::string> path = folders_[place.dump].Find(tensor.data_name);
   if (!path.ok()) return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<TensorFile> SideOps::Read(OpPlace place, const OpTensor& tensor) c
   return std::move(*file);
 }
 
-std::vector<double> SideOps::Values(OpPlace place, const OpTensor& tensor, int64_t most) const {
+std::vector<double> SideOps::Values(SideOp place, const OpTensor& tensor, int64_t most) const {
   if (tensor.elements() > most) return {};
   const std::optional<TensorFile> file = Read(place, tensor);
   if (!file) return {};
@@ -183,7 +183,7 @@ std::vector<double> SideOps::Values(OpPlace place, const OpTensor& tensor, int64
   return out;
 }
 
-bool SideOps::AppendRows(OpPlace place, const OpTensor& tensor, std::span<const TokenRow> tokens, bool heads,
+bool SideOps::AppendRows(SideOp place, const OpTensor& tensor, std::span<const TokenRow> tokens, bool heads,
                          RowMatrix* out) const {
   const std::optional<TensorFile> file = Read(place, tensor);
   if (!file) return false;

@@ -27,7 +27,7 @@ struct OpTensor {
 };
 
 /// Where an op was recorded.
-struct OpPlace {
+struct SideOp {
   uint32_t dump = 0, op = 0;
 };
 
@@ -60,27 +60,27 @@ class SideOps {
   size_t modules() const { return calls_.size(); }
   size_t ops() const { return ops_; }
   /// Calls of the module with this role, those of one dump behind each other. Null where it has none.
-  const std::vector<OpPlace>* Calls(const ModuleRole& role) const;
+  const std::vector<SideOp>* Calls(const ModuleRole& role) const;
   /// The nth call in a dump.
-  std::optional<OpPlace> Call(const ModuleRole& role, uint32_t dump, uint32_t call) const;
+  std::optional<SideOp> Call(const ModuleRole& role, uint32_t dump, uint32_t call) const;
   const std::string& PathOf(const ModuleRole& role) const;
   int64_t layers() const { return layers_; }
   /// Calls of functions in a dump in their order, as "scaled_dot_product_attention".
-  std::vector<OpPlace> Functions(uint32_t dump, std::string_view function) const;
-  std::string_view NameOf(OpPlace place) const { return files_[place.dump].ops().NameAt(place.op); }
+  std::vector<SideOp> Functions(uint32_t dump, std::string_view function) const;
+  std::string_view NameOf(SideOp place) const { return files_[place.dump].ops().NameAt(place.op); }
 
   /// Tensors of an op, in the order of its items; empty where it cannot be read.
-  const std::vector<OpTensor>& Tensors(OpPlace place) const;
+  const std::vector<OpTensor>& Tensors(SideOp place) const;
   /// The nth tensor of a kind, as output 0; null where there is none.
-  const OpTensor* Tensor(OpPlace place, ItemState state, size_t nth) const;
+  const OpTensor* Tensor(SideOp place, ItemState state, size_t nth) const;
   /// With this name at its end, as "position_ids".
-  const OpTensor* Named(OpPlace place, std::string_view name) const;
+  const OpTensor* Named(SideOp place, std::string_view name) const;
 
   /// All elements of a tensor; empty where they were not saved. At most `most`.
-  std::vector<double> Values(OpPlace place, const OpTensor& tensor, int64_t most = int64_t{1} << 24) const;
+  std::vector<double> Values(SideOp place, const OpTensor& tensor, int64_t most = int64_t{1} << 24) const;
   /// Appends the rows of tokens that are all of the op's forward. False where the tensor has no such rows. `heads`:
   /// [batch, heads, length, size].
-  bool AppendRows(OpPlace place, const OpTensor& tensor, std::span<const TokenRow> tokens, bool heads,
+  bool AppendRows(SideOp place, const OpTensor& tensor, std::span<const TokenRow> tokens, bool heads,
                   RowMatrix* out) const;
 
  private:
@@ -91,10 +91,10 @@ class SideOps {
   };
   struct ModuleCalls {
     std::string path;
-    std::vector<OpPlace> calls;
+    std::vector<SideOp> calls;
     std::vector<uint32_t> first;  // of each dump
   };
-  std::optional<TensorFile> Read(OpPlace place, const OpTensor& tensor) const;
+  std::optional<TensorFile> Read(SideOp place, const OpTensor& tensor) const;
 
   std::vector<DumpFile> files_;
   std::vector<TensorFolder> folders_;

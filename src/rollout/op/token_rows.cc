@@ -32,7 +32,7 @@ std::vector<int64_t> NumbersOf(const SideOps& side, uint32_t dump, uint32_t call
   for (const ModuleRole role :
        {ModuleRole{0, ModulePart::kLayer}, ModuleRole{-1, ModulePart::kModel}, ModuleRole{0, ModulePart::kAttention},
         ModuleRole{0, ModulePart::kRotary}, ModuleRole{-1, ModulePart::kRotary}}) {
-    const std::optional<OpPlace> place = side.Call(role, dump, call);
+    const std::optional<SideOp> place = side.Call(role, dump, call);
     if (!place) continue;
     const OpTensor* tensor = side.Named(*place, name);
     if (tensor == nullptr || tensor->dtype == DType::kBool) continue;
@@ -51,7 +51,7 @@ std::vector<int64_t> NumbersOf(const SideOps& side, uint32_t dump, uint32_t call
 /// Ids of each forward of a dump. An embedding that tells its ids is there at level L0 and above.
 std::optional<std::vector<int64_t>> IdsOf(const SideOps& side, uint32_t dump, uint32_t call,
                                           std::vector<int64_t>* shape) {
-  const std::optional<OpPlace> place = side.Call({-1, ModulePart::kEmbed}, dump, call);
+  const std::optional<SideOp> place = side.Call({-1, ModulePart::kEmbed}, dump, call);
   if (!place) return std::nullopt;
   const OpTensor* ids = side.Tensor(*place, ItemState::kInput, 0);
   if (ids == nullptr) ids = side.Tensor(*place, ItemState::kKwarg, 0);
@@ -212,7 +212,7 @@ class Pairing {
   /// Positions are the first argument of an engine's layers.
   static std::vector<int64_t> FirstInput(const SideOps& side, uint32_t dump, uint32_t call, size_t tokens) {
     for (const ModulePart part : {ModulePart::kLayer, ModulePart::kAttention, ModulePart::kRotary}) {
-      const std::optional<OpPlace> place = side.Call({0, part}, dump, call);
+      const std::optional<SideOp> place = side.Call({0, part}, dump, call);
       const OpTensor* tensor = place ? side.Tensor(*place, ItemState::kInput, 0) : nullptr;
       if (tensor != nullptr && IsInteger(tensor->dtype) && tensor->elements() == static_cast<int64_t>(tokens)) {
         return Whole(side.Values(*place, *tensor));

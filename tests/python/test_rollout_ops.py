@@ -1,0 +1,74 @@
+"""The stage "op" of `msprobe rollout`, from dumps of a trainer and of a small engine (tests/rollout): faults are named, healthy pairs are not."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from launch import REPO
+
+pytest.importorskip("transformers")
+sys.path.insert(0, str(REPO / "tests" / "rollout"))
+
+from pairs import CASES
+
+MSPROBE = Path(sys.executable).with_name("msprobe")
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    out = tmp_path_factory.mktemp("pairs")
+    script = REPO / "tests" / "rollout" / "pairs.py"
+    subprocess.run([sys.executable, str(script), str(out)], check=True, capture_output=True, timeout=600)
+    return out
+
+
+def op_stage(train, rollout):
+    done = subprocess.run([MSPROBE, "rollout", train, rollout, "--json"], capture_output=True, text=True)
+    assert done.returncode in (0, 1, 5), done.stderr
+    [stage] = [s for s in json.loads(done.stdout)["stages"] if s["stage"] == "op"]
+    return stage
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_operation_is_named(dumps, name):
+    case = CASES[name]
+    stage = op_stage(dumps / name / "train", dumps / name / "engine")
+    if not case.expect:
+        assert stage["verdict"] in ("agrees", "round_off"), stage
+        return
+    assert (stage["verdict"], stage["place"]["module"], stage["kind"]) == ("cause", case.expect, case.kind)
+    assert stage["figures"]["explained"] > 0.9
+
+
+def test_head_says_its_share(dumps):
+    stage = op_stage(dumps / "fp16_logits" / "train", dumps / "fp16_logits" / "engine")
+    assert stage["share"] > 0.95
+
+
+def test_rows_that_are_not_known_are_not_guessed(dumps, tmp_path):
+    """Without the schedule, and with one that is wrong: nothing is compared with the rows of another request."""
+    source = dumps / "clean_fp32"
+    for kind, of_rows in (("other", lambda rows: rows[::-1]), ("none", lambda rows: None)):
+        engine = tmp_path / kind
+        for dump in sorted((source / "engine").glob("step*/*/dump.json")):
+            to = engine / dump.relative_to(source / "engine").parent
+            to.mkdir(parents=True)
+            record = json.loads(dump.read_text())
+            rows = of_rows(record.pop("schedule"))
+            (to / "dump_tensor_data").symlink_to(dump.parent / "dump_tensor_data")
+            record["dump_data_dir"] = str(dump.parent / "dump_tensor_data")
+            (to / "dump.json").write_text(json.dumps({**record, **({"schedule": rows} if rows else {})}))
+        assert op_stage(source / "train", engine)["verdict"] in ("round_off", "not_seen")
+
+
+def test_statistics_alone_show_no_operation(dumps, tmp_path):
+    for side in ("train", "engine"):
+        for dump in sorted((dumps / "scale" / side).glob("step*/*/dump.json")):
+            to = tmp_path / side / dump.relative_to(dumps / "scale" / side)
+            to.parent.mkdir(parents=True)
+            to.write_text(dump.read_text())
+    stage = op_stage(tmp_path / "train", tmp_path / "engine")
+    assert stage["verdict"] == "not_seen"
+    assert "task tensor" in stage["next_run"]
