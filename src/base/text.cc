@@ -308,4 +308,18 @@ std::optional<std::string_view> LikelyWord(std::string_view word, std::span<cons
   return *first;
 }
 
+std::string PageText(std::string_view s) {
+  std::string out;
+  for (const char c : ToUtf8(s)) {
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
 }  // namespace msprobe

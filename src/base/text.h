@@ -30,6 +30,9 @@ std::string ToUtf8(std::string_view s);
 /// U+FFFD.
 std::string OneLine(std::string_view s);
 
+/// `s` as the text of a page: UTF-8, with what HTML would read as its own escaped.
+std::string PageText(std::string_view s);
+
 /// Appends `s` as Python's repr(str): single quotes unless the text holds one and no double quote.
 void AppendPyStrRepr(std::string& out, std::string_view s);
 

@@ -175,20 +175,6 @@ void WriteGraft(JsonWriter* json, const GraftEvidence& graft) {
   });
 }
 
-std::string PageText(std::string_view text) {
-  std::string out;
-  for (const char c : ToUtf8(text)) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 constexpr std::string_view kPageStyle =
     ":root{color-scheme:light dark;--line:#8886;--bad:#b3261e;--ok:#1b6e3a;--odd:#7a5900}"
     "@media(prefers-color-scheme:dark){:root{--bad:#ff8a80;--ok:#7ddc9a;--odd:#ffd166}}"

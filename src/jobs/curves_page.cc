@@ -46,20 +46,6 @@ document.getElementById('theme').onclick=()=>theme(root.dataset.theme==='dark'?'
 document.getElementById('language').onclick=()=>language(root.lang==='zh-CN'?'en':'zh-CN');
 )";
 
-std::string PageText(std::string_view text) {
-  std::string out;
-  for (const char c : ToUtf8(text)) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 /// English and, where the words are known, Chinese.
 std::string Both(const Message& message) {
   return fmt::format("<span class=\"en\" lang=\"en\">{}</span><span class=\"zh\" lang=\"zh-CN\">{}</span>",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "base/status.h"
 
 namespace msprobe {
+
+/// Whose a file is: what is only called "logprobs" is of this side.
+enum class RolloutSide : uint8_t { kTrain, kRollout };
 
 /// How the engine was told to draw tokens; nothing where the records do not say.
 struct SamplingSettings {
@@ -24,7 +28,6 @@ struct RolloutRequest {
   std::vector<int64_t> tokens;  // prompt, then response, without padding
   int64_t prompt = 0;           // tokens of the prompt
   std::vector<int64_t> positions;
-  std::vector<uint8_t> attention;        // 0: the model does not look at the token
   std::vector<uint8_t> response_mask;    // of the response: 0 where the loss leaves a token out (tools, turns)
   std::vector<double> train_logprobs;    // of the response, by the trainer
   std::vector<double> rollout_logprobs;  // of the response, by the engine
@@ -34,7 +37,11 @@ struct RolloutRequest {
   std::optional<int64_t> version;  // of the weights that wrote it
   std::vector<int32_t> experts;    // of token, layer, choice: tokens * layers * choices
   int64_t expert_layers = 0, expert_choices = 0;
-  std::string file;  // and where in it: "rollout/12.jsonl line 3"
+  std::vector<float> router_logits;  // of token, layer, expert
+  std::vector<float> logits;         // of the response, a row of `vocabulary` for each token
+  int64_t vocabulary = 0;
+  bool experts_of_response = false;  // experts and router logits are of the tokens of the response only
+  std::string file;                  // and where in it: "rollout/12.jsonl line 3"
   int64_t line = 0;
 
   int64_t response() const { return static_cast<int64_t>(tokens.size()) - prompt; }
@@ -44,6 +51,8 @@ struct RolloutRecords {
   std::string path;
   std::string program;  // "verl", "TRL", "slime", "SkyRL"; "" where nothing tells
   std::vector<RolloutRequest> requests;
+  std::set<int64_t> padding;   // ids that stand where the masks leave tokens out
+  std::vector<Message> notes;  // what was left out, and why
 };
 
 /// A dump.json of a step of one rank.

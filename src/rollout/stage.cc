@@ -13,8 +13,11 @@ constexpr std::array kStages{
 #include "rollout/stages.def"
 #undef MSP_ROLLOUT_STAGE
 };
-constexpr std::array kVerdicts{StageRow{"not_seen", "not seen"}, StageRow{"agrees", "equal"},
-                               StageRow{"round_off", "no more than rounding"}, StageRow{"legitimate", "as asked for"},
+constexpr std::array kVerdicts{StageRow{"not_seen", "not seen"},
+                               StageRow{"agrees", "equal"},
+                               StageRow{"round_off", "no more than rounding"},
+                               StageRow{"legitimate", "as asked for"},
+                               StageRow{"unsure", "cannot say"},
                                StageRow{"cause", "cause"}};
 
 }  // namespace

@@ -29,6 +29,7 @@ enum class RolloutVerdict : uint8_t {
   kAgrees,      ///< equal, as far as it was seen
   kRoundOff,    ///< apart by no more than rounding of the types in use
   kLegitimate,  ///< apart because somebody asked for it: a quantised engine, allowed lag
+  kUnsure,      ///< apart, and what was given does not say whether that is a fault
   kCause,
 };
 /// "not_seen", "agrees", ...: for programs.

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
-#include <set>
 
 #include "base/file.h"
 #include "base/message.h"
@@ -12,6 +10,7 @@
 #include "config/read_configuration.h"
 #include "dump/reader.h"
 #include "weights/open_checkpoint.h"
+#include "weights/places/checkpoint_places.h"
 
 namespace msprobe {
 namespace {
@@ -22,17 +21,6 @@ constexpr size_t kLongestConfig = size_t{16} << 20;
 
 bool EndsWithOneOf(std::string_view name, std::initializer_list<std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return EndsWith(name, ending); });
-}
-
-/// The last whole number in a text; -1 without one.
-int LastNumber(std::string_view text) {
-  size_t end = text.find_last_of("0123456789");
-  if (end == std::string_view::npos) return -1;
-  size_t begin = end;
-  while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9') --begin;
-  int out = -1;
-  const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end + 1, out);
-  return error == std::errc() && stop == text.data() + end + 1 ? out : -1;
 }
 
 /// "step_12", "step12"; -1 for anything else.
@@ -48,20 +36,6 @@ bool IsRankDirectory(std::string_view name) {
   name.remove_prefix(4);
   if (StartsWith(name, "_")) name.remove_prefix(1);
   return name.empty() || IsDigits(name);
-}
-
-/// By words of its path below what was given: "init", "step_10", "iter_0000010", "checkpoint-10".
-int StepOfCheckpoint(std::string_view path, std::string_view given) {
-  if (StartsWith(path, given) && path.size() > given.size()) path.remove_prefix(given.size() + 1);
-  std::string_view name = BaseName(path);
-  if (const size_t dot = name.find_last_of('.'); dot != std::string_view::npos && dot > 0) name = name.substr(0, dot);
-  for (const std::string_view part : {name, BaseName(DirName(path))}) {
-    if (Contains(part, "init")) return 0;
-    for (const std::string_view word : {"step", "iter", "checkpoint", "ckpt", "epoch"}) {
-      if (Contains(part, word) && LastNumber(part) >= 0) return LastNumber(part);
-    }
-  }
-  return -1;
 }
 
 class RunFileFinder {
@@ -85,7 +59,7 @@ class RunFileFinder {
     if (depth > kDeepest || seen_ > kMostFiles) return;
     const auto listed = ListDirectory(path);
     if (!listed.ok()) return Note(listed.status().text());
-    const std::set<std::string, std::less<>> names(listed->begin(), listed->end());
+    const FileNames names(listed->begin(), listed->end());
     if (names.contains("msprobe_doctor.json")) return;  // a result of ours
     if (names.contains("dump.json")) return AddDump(path);
     if (names.contains("optimizer.json") && names.contains("before.safetensors")) return AddOptimizerRecord(path);
@@ -104,17 +78,6 @@ class RunFileFinder {
       }
       Look(inner, depth + 1);
     }
-  }
-
-  static bool IsCheckpointDirectory(const std::string& path, const std::set<std::string, std::less<>>& names) {
-    if (names.contains(".metadata") || names.contains("latest_checkpointed_iteration.txt") || names.contains("latest"))
-      return true;
-    for (const std::string& name : names) {
-      if (EndsWith(name, ".safetensors.index.json") || EndsWith(name, ".bin.index.json")) return true;
-      if (name == "model.safetensors" || name == "pytorch_model.bin") return true;
-      if (StartsWith(name, "mp_rank_") && IsDirectory(JoinPath(path, name))) return true;
-    }
-    return false;
   }
 
   /// `step` is "RECORD/rank0/optimizer0/step0".

@@ -1,11 +1,104 @@
 #include "rollout/locator/locate.h"
 
-namespace msprobe {
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
 
-StatusOr<RolloutReport> LocateRollout(const RolloutOptions&) { return RolloutReport{}; }
-std::vector<Judgement> JudgementsOf(const RolloutReport&) { return {}; }
-Message RolloutHeadline(const RolloutReport&) { return {}; }
-Message RolloutText(const RolloutReport&) { return {}; }
-std::string RolloutJson(const RolloutReport&) { return "{}\n"; }
+#include "base/file.h"
+#include "base/message.h"
+#include "rollout/records/find_evidence.h"
+#include "rollout/stages/judge_stages.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kLiesOnFlips = 0.5;  // share of the gap on flipped tokens that makes them the cause
+
+/// Records of one file on both sides were written once: they say nothing of the other side's ids.
+bool AreSameFiles(const RolloutRecords& a, const RolloutRecords& b) {
+  const auto files = [](const RolloutRecords& records) {
+    std::set<std::string> out;
+    for (const RolloutRequest& request : records.requests) {
+      std::error_code error;
+      const auto real = std::filesystem::canonical(request.file, error);
+      out.insert(error ? request.file : real.string());
+    }
+    return out;
+  };
+  return files(a) == files(b);
+}
+
+RolloutStageResult* ResultOf(std::vector<RolloutStageResult>* results, RolloutStage stage) {
+  return &*std::find_if(results->begin(), results->end(),
+                        [&](const RolloutStageResult& r) { return r.stage == stage; });
+}
+
+bool Holds(RolloutVerdict v) { return v == RolloutVerdict::kAgrees || v == RolloutVerdict::kLegitimate; }
+
+/// What the answers of several stages say together.
+void Settle(std::vector<RolloutStageResult>* results) {
+  const RolloutStageResult& token = *ResultOf(results, RolloutStage::kToken);
+  const RolloutStageResult& weight = *ResultOf(results, RolloutStage::kWeight);
+  RolloutStageResult& sampling = *ResultOf(results, RolloutStage::kSampling);
+  RolloutStageResult& routing = *ResultOf(results, RolloutStage::kRouting);
+  RolloutStageResult& rest = *ResultOf(results, RolloutStage::kRoundOff);
+  // Weights that are equal make no flips, so those that carry the gap are a cause of their own.
+  if (routing.verdict == RolloutVerdict::kUnsure && Holds(weight.verdict) && token.verdict != RolloutVerdict::kCause &&
+      routing.share.value_or(0) >= kLiesOnFlips) {
+    routing.verdict = RolloutVerdict::kCause;
+    routing.evidence.push_back(Msg(
+        "the weights are equal and most of the gap lies on these tokens: replay the engine's experts in the trainer"));
+  }
+  if (weight.verdict == RolloutVerdict::kCause && sampling.verdict == RolloutVerdict::kCause &&
+      sampling.kind == "temperature" && sampling.share.value_or(0) < 1) {
+    sampling.verdict = RolloutVerdict::kUnsure;
+  }
+  const bool asked =
+      weight.verdict == RolloutVerdict::kLegitimate && (weight.kind == "quantised" || weight.kind == "stale");
+  const bool cause = std::any_of(results->begin(), results->end(),
+                                 [](const RolloutStageResult& r) { return r.verdict == RolloutVerdict::kCause; });
+  if (asked && !cause && rest.verdict == RolloutVerdict::kNotSeen && !rest.seen.empty()) {
+    rest.verdict = RolloutVerdict::kLegitimate;
+    rest.sentence = Msg("a gap is expected: {}", weight.sentence);
+    rest.next_run = {};
+  }
+}
+
+RolloutStageResult OpNotSeen(const SideEvidence& train, const SideEvidence& rollout) {
+  RolloutStageResult out;
+  out.stage = RolloutStage::kOp;
+  out.sentence = Msg("not seen");
+  if (train.dumps.empty() || rollout.dumps.empty())
+    out.next_run =
+        Msg("record a step of both sides with msprobe run, task tensor and level mix: which op differs first?");
+  return out;
+}
+
+}  // namespace
+
+StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
+  RolloutReport out;
+  MSP_ASSIGN_OR_RETURN(out.train, FindSideEvidence(options.train, RolloutSide::kTrain));
+  MSP_ASSIGN_OR_RETURN(out.rollout, FindSideEvidence(options.rollout, RolloutSide::kRollout));
+  MSP_ASSIGN_OR_RETURN(const std::vector<SideWeights> history, FindWeights(options.history));
+  if (!options.output.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(options.output));
+  if (out.train.records && out.rollout.records && AreSameFiles(*out.train.records, *out.rollout.records))
+    out.rollout.records.reset();
+  const RequestPairs pairs = PairRequests(out.train.records, out.rollout.records);
+  out.gaps = GapsOf(pairs);
+  out.kl = MeanK3(out.gaps);
+  out.results.push_back(TokenStage(out.train, out.rollout, pairs));
+  MSP_ASSIGN_OR_RETURN(RolloutStageResult weight,
+                       WeightStage({out.train.weights, out.rollout.weights, history, options.allowed_lag}));
+  out.results.push_back(std::move(weight));
+  out.results.push_back(SamplingStage(pairs));
+  out.results.push_back(RoutingStage(pairs));
+  out.results.push_back(OpNotSeen(out.train, out.rollout));
+  out.results.push_back(RoundOffStage(out.results, out.gaps));
+  Settle(&out.results);
+  if (!options.output.empty()) MSP_RETURN_IF_ERROR(WriteRolloutFiles(options.output, &out));
+  return out;
+}
 
 }  // namespace msprobe

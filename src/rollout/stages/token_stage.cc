@@ -1,0 +1,186 @@
+// Stage token: ids, masks, positions, and whether log-probabilities are of the token they stand at.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "rollout/stages/judge_stages.h"
+#include "rollout/stages/sequence_difference.h"
+#include "rollout/stages/statistics.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kFewestShifted = 8;                          // tokens that show a shift
+constexpr double kShiftShare = 0.25;                          // of the gap that a shift may leave
+constexpr double kSmallestShift = 0.02;                       // of the mean gap, in nats
+constexpr double kShiftedAlike = 0.9, kUnshiftedAlike = 0.6;  // correlations
+
+struct TokenFinding {
+  std::string kind;
+  Message sentence;
+  RolloutPlace place;
+  std::optional<double> share;
+};
+
+class TokenJudge {
+ public:
+  TokenJudge(const SideEvidence& train, const SideEvidence& rollout, const RequestPairs& pairs) : pairs_(pairs) {
+    for (const SideEvidence* side : {&train, &rollout}) {
+      if (side->records) padding_.insert(side->records->padding.begin(), side->records->padding.end());
+    }
+  }
+
+  RolloutStageResult Judge() {
+    for (size_t i = 0; i < pairs_.pairs.size(); ++i) LookAt(i);
+    LookForShift();
+    RolloutStageResult out;
+    out.stage = RolloutStage::kToken;
+    if (compared_ > 0) {
+      out.seen = Msg("the ids of {} requests, {} tokens", compared_, tokens_);
+    } else {
+      out.seen = once_ > 0 ? Msg("ids of one side, {} requests", once_) : Message();
+    }
+    out.figures = {{"requests", static_cast<double>(compared_)}, {"tokens", static_cast<double>(tokens_)}};
+    Conclude(&out);
+    if (pairs_.only_train + pairs_.only_rollout > 0 && pairs_.by != PairedBy::kNothing) {
+      out.evidence.push_back(
+          Msg("{} requests of the trainer and {} of the engine have no partner, such as groups that were filtered",
+              pairs_.only_train, pairs_.only_rollout));
+    }
+    if (positions_ == 0) out.not_seen.push_back(Msg("position ids"));
+    if (masks_ == 0) out.not_seen.push_back(Msg("masks of both sides"));
+    return out;
+  }
+
+ private:
+  void Add(std::string kind, Message sentence, size_t pair, int64_t position, std::optional<double> share = {}) {
+    if (counts_[kind]++ > 0) return;
+    findings_.push_back({std::move(kind), std::move(sentence),
+                         RolloutPlace{RequestName(pairs_.pairs[pair].either(), pair), position, {}, {}}, share});
+  }
+
+  void LookAt(size_t index) {
+    const RequestPair& pair = pairs_.pairs[index];
+    for (const RolloutRequest* side : {pair.train, pair.rollout}) {
+      if (side) LookAtPositions(*side, index, side == pair.train);
+    }
+    if (!pair.train || !pair.rollout || pair.train->tokens.empty() || pair.rollout->tokens.empty()) {
+      once_ += (pair.train && !pair.train->tokens.empty()) || (pair.rollout && !pair.rollout->tokens.empty());
+      return;
+    }
+    ++compared_;
+    tokens_ += static_cast<size_t>(pair.train->tokens.size());
+    SequenceDifference difference = CompareSequences(*pair.train, *pair.rollout, padding_);
+    if (!difference.kind.empty()) {
+      Add(difference.kind, difference.sentence, index, difference.position);
+      return;
+    }
+    LookAtMasks(pair, index);
+  }
+
+  void LookAtPositions(const RolloutRequest& side, size_t index, bool train) {
+    if (side.positions.empty()) return;
+    ++positions_;
+    const int64_t first = side.positions[0];
+    size_t i = 0;
+    while (i < side.positions.size() && side.positions[i] == first + static_cast<int64_t>(i)) ++i;
+    const Message who = train ? Msg("the trainer") : Msg("the engine");
+    if (i < side.positions.size()) {
+      Add("positions", Msg("the positions of {} do not count up: token {} has position {}", who, i, side.positions[i]),
+          index, static_cast<int64_t>(i));
+    } else if (first != 0) {
+      Add("positions", Msg("the positions of {} begin at {} instead of 0, as if padding counted", who, first), index,
+          0);
+    }
+  }
+
+  void LookAtMasks(const RequestPair& pair, size_t index) {
+    const std::vector<uint8_t>&a = pair.train->response_mask, &b = pair.rollout->response_mask;
+    if (a.empty() || a.size() != b.size()) return;
+    ++masks_;
+    if (a == b) return;
+    const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+    const int64_t position = pair.train->prompt + at;
+    const bool shifted = std::equal(a.begin() + 1, a.end(), b.begin()) || std::equal(b.begin() + 1, b.end(), a.begin());
+    Add("mask",
+        shifted ? Msg("the masks of responses are shifted by one token, from token {} on", position)
+                : Msg("the masks of responses differ from token {} on: the trainer {} it, the engine {}", position,
+                      a[static_cast<size_t>(at)] ? Msg("counts") : Msg("leaves out"),
+                      b[static_cast<size_t>(at)] ? Msg("counts it") : Msg("leaves it out")),
+        index, position);
+  }
+
+  /// Log-probabilities that fit those of the neighbouring token, and not those of their own.
+  void LookForShift() {
+    std::vector<double> own[2], ahead[2], behind[2];  // of trainer and engine
+    size_t first = pairs_.pairs.size();
+    for (size_t p = 0; p < pairs_.pairs.size(); ++p) {
+      const PairGap gap = GapOf(pairs_.pairs[p]);
+      const auto both = [&](size_t train, size_t rollout, std::vector<double>* to) {
+        if (!gap.counted[train] || !gap.counted[rollout]) return;
+        to[0].push_back(gap.train[train]);
+        to[1].push_back(gap.rollout[rollout]);
+      };
+      for (size_t i = 0; i < gap.counted.size(); ++i) {
+        both(i, i, own);
+        if (i + 1 == gap.counted.size()) continue;
+        both(i + 1, i, ahead);
+        both(i, i + 1, behind);
+        first = std::min(first, p);
+      }
+    }
+    if (own[0].size() < kFewestShifted || ahead[0].size() < kFewestShifted) return;
+    const double gap = MeanDistance(own[0], own[1]);
+    for (const auto* shifted : {&ahead, &behind}) {
+      const double left = MeanDistance((*shifted)[0], (*shifted)[1]);
+      const bool alike =
+          Correlation((*shifted)[0], (*shifted)[1]) > kShiftedAlike && Correlation(own[0], own[1]) < kUnshiftedAlike;
+      if (gap < kSmallestShift || left >= gap || (left > kShiftShare * gap && !alike)) continue;
+      Add("shift",
+          shifted == &ahead ? Msg("the trainer's log-probabilities are those of the token before")
+                            : Msg("the engine's log-probabilities are those of the token before"),
+          first, pairs_.pairs[first].either().prompt, 1 - left / gap);
+    }
+  }
+
+  void Conclude(RolloutStageResult* out) {
+    if (findings_.empty()) {
+      if (compared_ > 0) {
+        out->verdict = RolloutVerdict::kAgrees;
+        out->sentence = Msg("equal ({})", tokens_);
+        return;
+      }
+      out->sentence = Msg("not seen");
+      out->next_run =
+          Msg("save the ids that the engine returned and those that the trainer computes on, in records of both");
+      return;
+    }
+    const TokenFinding& lead = findings_[0];
+    out->verdict = RolloutVerdict::kCause;
+    out->kind = lead.kind;
+    out->sentence = lead.sentence;
+    out->place = lead.place;
+    out->share = lead.share;
+    for (const TokenFinding& finding : findings_) {
+      out->evidence.push_back(
+          Msg("request {}: {}; {} requests show that", finding.place.request, finding.sentence, counts_[finding.kind]));
+    }
+    for (size_t i = 1; i < findings_.size(); ++i) out->also.push_back(findings_[i].sentence);
+  }
+
+  const RequestPairs& pairs_;
+  std::set<int64_t> padding_;
+  std::vector<TokenFinding> findings_;
+  std::map<std::string, size_t> counts_;
+  size_t compared_ = 0, tokens_ = 0, once_ = 0, positions_ = 0, masks_ = 0;
+};
+
+}  // namespace
+
+RolloutStageResult TokenStage(const SideEvidence& train, const SideEvidence& rollout, const RequestPairs& pairs) {
+  return TokenJudge(train, rollout, pairs).Judge();
+}
+
+}  // namespace msprobe

@@ -1,0 +1,418 @@
+// Stage weight: an engine's weights are a copy of the trainer's, or what they are instead.
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "base/text.h"
+#include "rollout/stages/judge_stages.h"
+#include "rollout/stages/weight_explain.h"
+#include "weights/name_map.h"
+#include "weights/open_checkpoint.h"
+#include "weights/role_words.h"
+#include "weights/weight_diff.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostEvidence = 12;
+constexpr double kSmall = 0.05;     // relative difference of weights some updates apart
+constexpr double kNearlyAll = 0.8;  // of the weights
+
+bool IsCopy(WeightVerdict v) {
+  return v == WeightVerdict::kBitEqual || v == WeightVerdict::kEqual || v == WeightVerdict::kRounded;
+}
+
+bool IsLora(std::string_view name) { return Contains(name, "lora_") || Contains(name, ".lora."); }
+
+/// What quantised models have beside their weights.
+bool IsScale(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kEndings{"_scale",       "_scale_inv", "scales",  "qzeros",
+                                                      "g_idx",        "qweight",    "_packed", "zero_point",
+                                                      "weight_shape", "_zp",        "_absmax", "quant_state"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return EndsWith(name, e); });
+}
+
+/// Tables that a model computes by itself.
+bool IsComputed(std::string_view name) {
+  return Contains(name, "rotary") || EndsWith(name, "inv_freq") || EndsWith(name, "cos_sin_cache") ||
+         EndsWith(name, ".attn.bias") || EndsWith(name, "masked_bias") || EndsWith(name, "position_ids");
+}
+
+bool IsFewBits(DType t) {
+  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt32 || (IsFloating(t) && ElementSize(t) == 1);
+}
+
+/// A pair that is no copy, and why.
+struct OtherWeight {
+  size_t pair = 0;
+  WeightCause cause;
+};
+
+struct HistoryStep {
+  SideWeights source;
+  Message name;        // "step 3", or its path
+  int64_t behind = 0;  // updates, as far as the names or the order of the checkpoints tell
+  Checkpoint checkpoint;
+  NameMap map;
+  std::vector<WeightDiff> diffs;
+  std::unordered_map<std::string, size_t> of_engine;  // label -> pair
+};
+
+class WeightJudge {
+ public:
+  explicit WeightJudge(const WeightQuestion& question) : question_(question) {}
+
+  StatusOr<RolloutStageResult> Judge() {
+    out_.stage = RolloutStage::kWeight;
+    if (question_.train.empty() || question_.rollout.empty()) return NotSeen();
+    ChooseSides();
+    MSP_ASSIGN_OR_RETURN(a_, OpenCheckpoint(train_.path));
+    MSP_ASSIGN_OR_RETURN(b_, OpenCheckpoint(rollout_.path));
+    MSP_ASSIGN_OR_RETURN(map_, MatchWeights(&a_, &b_, nullptr));
+    MSP_ASSIGN_OR_RETURN(diffs_, CompareWeights(a_, b_, map_.pairs));
+    out_.seen = Msg("the weights of {} and {}, {} pairs", train_.path, rollout_.path, map_.pairs.size());
+    if (map_.pairs.empty()) {
+      out_.sentence = Msg("no weight of one side has a partner on the other");
+      out_.verdict = RolloutVerdict::kUnsure;
+      return out_;
+    }
+    LookAtOneSided();
+    for (size_t i = 0; i < diffs_.size(); ++i) {
+      if (IsCopy(diffs_[i].verdict)) {
+        ++copies_;
+        rounded_ += diffs_[i].verdict != WeightVerdict::kBitEqual;
+      } else if (IsFewBits(map_.pairs[i].b.dtype) && IsFloating(map_.pairs[i].a.dtype)) {
+        ++quantised_;
+      } else {
+        others_.push_back({i, {}});
+      }
+    }
+    out_.figures = {{"pairs", static_cast<double>(map_.pairs.size())},
+                    {"copies", static_cast<double>(copies_)},
+                    {"rounded", static_cast<double>(rounded_)},
+                    {"different", static_cast<double>(others_.size())}};
+    if (!others_.empty()) {
+      MSP_RETURN_IF_ERROR(ReadHistory());
+      ExplainAll();
+    }
+    Conclude();
+    return out_;
+  }
+
+ private:
+  StatusOr<RolloutStageResult> NotSeen() {
+    out_.sentence = Msg("not seen");
+    out_.next_run =
+        Msg("save the weights of both sides behind the same synchronisation: the trainer's checkpoint, and in the "
+            "engine's process torch.save(dict(model.named_parameters()), FILE)");
+    return out_;
+  }
+
+  void ChooseSides() {
+    rollout_ = question_.rollout.back();
+    size_t at = question_.train.size() - 1;
+    for (size_t i = 0; i < question_.train.size(); ++i) {
+      if (rollout_.step >= 0 && question_.train[i].step == rollout_.step) at = i;
+    }
+    train_ = question_.train[at];
+    earlier_.assign(question_.train.begin(), question_.train.begin() + static_cast<ptrdiff_t>(at));
+    earlier_.insert(earlier_.end(), question_.history.begin(), question_.history.end());
+    std::erase_if(earlier_, [&](const SideWeights& w) { return w.path == train_.path; });
+    std::stable_sort(earlier_.begin(), earlier_.end(),
+                     [](const SideWeights& x, const SideWeights& y) { return x.step < y.step; });
+  }
+
+  void LookAtOneSided() {
+    std::vector<std::string> lacking;
+    size_t lora = 0, scales = 0;
+    for (const auto* side : {&map_.only_a, &map_.only_b}) {
+      for (const WeightTensor& tensor : *side) {
+        if (IsLora(tensor.name)) {
+          ++lora;
+          lora_.emplace(tensor.name, &tensor);
+        } else if (IsScale(tensor.name)) {
+          ++scales;
+        } else if (!IsComputed(tensor.name) && !LookAtHead(tensor, side == &map_.only_b)) {
+          lacking.push_back(tensor.label());
+        }
+      }
+    }
+    quantised_ += scales;
+    lora_weights_ = lora;
+    if (!lacking.empty())
+      out_.not_seen.push_back(
+          Msg("{} weights that one side alone has, such as {}", lacking.size(), OneLine(lacking[0])));
+  }
+
+  /// An output head of one side, where the other has only the table of words that it is tied to. True where that says
+  /// what it is.
+  bool LookAtHead(const WeightTensor& head, bool of_engine) {
+    if (ParseWeightName(head.name).what != "head") return false;
+    for (const WeightPair& pair : map_.pairs) {
+      if (ParseWeightName(pair.a.name).what != "embed" || pair.a.shape != head.shape) continue;
+      const DType type = CoarserType(pair.a.dtype, CoarserType(pair.b.dtype, head.dtype));
+      const uint64_t own = RowsOfWeight(head, type).all;
+      if (own == RowsOfWeight(of_engine ? pair.b : pair.a, type).all ||
+          own == RowsOfWeight(of_engine ? pair.a : pair.b, type).all) {
+        ++tied_;
+        return true;
+      }
+      heads_.push_back({head, pair.a, of_engine});
+      return true;
+    }
+    return false;
+  }
+
+  Status ReadHistory() {
+    int64_t behind = 0;
+    for (auto source = earlier_.rbegin(); source != earlier_.rend(); ++source) {
+      ++behind;
+      HistoryStep& step = history_.emplace_back();
+      step.source = *source;
+      step.name = source->step >= 0 ? Msg("step {}", source->step) : Msg("the weights in {}", source->path);
+      step.behind = source->step >= 0 && train_.step > source->step ? train_.step - source->step : behind;
+      MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenCheckpoint(source->path));
+      MSP_ASSIGN_OR_RETURN(step.map, MatchWeights(&step.checkpoint, &b_, nullptr));
+      MSP_ASSIGN_OR_RETURN(step.diffs, CompareWeights(step.checkpoint, b_, step.map.pairs));
+      for (size_t i = 0; i < step.map.pairs.size(); ++i) step.of_engine.emplace(step.map.pairs[i].b.label(), i);
+    }
+    return OkStatus();
+  }
+
+  /// Whether a step has the same bits for the engine's weight.
+  static bool HasCopy(const HistoryStep& step, const std::string& label) {
+    const auto found = step.of_engine.find(label);
+    return found != step.of_engine.end() && IsCopy(step.diffs[found->second].verdict);
+  }
+
+  int64_t HeadDim() const {
+    const ModelFacts& facts = a_.facts;
+    if (facts.head_dim > 0) return facts.head_dim;
+    return facts.heads > 0 && facts.hidden > 0 ? facts.hidden / facts.heads : 0;
+  }
+
+  /// Labels of the trainer's weights by what they hold, of the shapes that are asked for.
+  void ReadContents() {
+    std::set<std::vector<int64_t>> shapes;
+    for (const OtherWeight& other : others_) shapes.insert(map_.pairs[other.pair].b.shape);
+    for (const WeightPair& pair : map_.pairs) {
+      if (!shapes.contains(pair.a.shape) || !pair.same_shape) continue;
+      contents_.emplace(std::pair{pair.b.dtype, RowsOfWeight(pair.a, CoarserType(pair.a.dtype, pair.b.dtype)).all},
+                        pair.a.label());
+    }
+  }
+
+  WeightCause Explain(const WeightPair& pair, const WeightDiff& diff) {
+    for (const HistoryStep& step : history_) {
+      if (!HasCopy(step, pair.b.label())) continue;
+      stale_[step.source.path].push_back(pair.a.label());
+      return {pair.by == MatchedBy::kTied || ParseWeightName(pair.b.name).what == "head" ? "stale_head" : "stale",
+              Msg("it is that of {}", step.name)};
+    }
+    const auto lora = [&](std::string_view which) -> const WeightTensor* {
+      std::string stem = pair.a.name.substr(0, pair.a.name.rfind('.'));
+      if (EndsWith(stem, ".base_layer")) stem.resize(stem.size() - std::string_view(".base_layer").size());
+      for (const auto& [name, tensor] : lora_) {
+        if (StartsWith(name, stem + ".") && Contains(name, which)) return tensor;
+      }
+      return nullptr;
+    };
+    if (const WeightTensor* down = lora("lora_A"), *up = lora("lora_B"); down && up && IsMerged(pair, *down, *up))
+      return {"merged", Msg("the adapter is merged into it")};
+    if (pair.same_shape) {
+      const uint64_t own = RowsOfWeight(pair.b, CoarserType(pair.a.dtype, pair.b.dtype)).all;
+      const auto found = contents_.find({pair.b.dtype, own});
+      if (found != contents_.end() && found->second != pair.a.label())
+        return {"other_weight", Msg("it holds what is {} of the trainer", found->second)};
+    }
+    if (WeightCause alone = ExplainAlone(pair, diff, HeadDim()); !alone.kind.empty()) return alone;
+    for (const HistoryStep& step : history_) {
+      const auto found = step.of_engine.find(pair.b.label());
+      if (found == step.of_engine.end()) continue;
+      WeightCause part = ExplainPart(pair, &step.map.pairs[found->second].a, step.name);
+      if (part.kind == "part_stale") return part;
+    }
+    if (WeightCause part = ExplainPart(pair, nullptr, {}); !part.kind.empty()) return part;
+    if (LooksQuantised(pair.b) && !LooksQuantised(pair.a))
+      return {"quantised", Msg("its values lie on the levels of a quantised type")};
+    return {};
+  }
+
+  void ExplainAll() {
+    ReadContents();
+    for (OtherWeight& other : others_) other.cause = Explain(map_.pairs[other.pair], diffs_[other.pair]);
+  }
+
+  size_t Count(std::string_view kind) const {
+    return static_cast<size_t>(
+        std::count_if(others_.begin(), others_.end(), [&](const OtherWeight& o) { return o.cause.kind == kind; }));
+  }
+
+  const OtherWeight* First(std::string_view kind) const {
+    const auto found =
+        std::find_if(others_.begin(), others_.end(), [&](const OtherWeight& o) { return o.cause.kind == kind; });
+    return found == others_.end() ? nullptr : &*found;
+  }
+
+  void Lead(std::string kind, Message sentence, const OtherWeight* at, RolloutVerdict verdict) {
+    if (out_.verdict != RolloutVerdict::kNotSeen) {
+      out_.also.push_back(std::move(sentence));
+      return;
+    }
+    out_.verdict = verdict;
+    out_.kind = std::move(kind);
+    out_.sentence = std::move(sentence);
+    if (at) {
+      const WeightPair& pair = map_.pairs[at->pair];
+      out_.place.parameter = pair.a.label();
+      if (pair.a.label() != pair.b.label())
+        out_.evidence.push_back(Msg("{} of the trainer is {} of the engine", pair.a.label(), pair.b.label()));
+    }
+  }
+
+  /// Weights that are those of an earlier step: all that changed since, or a part of them.
+  void ConcludeStale() {
+    const size_t stale = Count("stale") + Count("stale_head");
+    if (stale == 0) return;
+    const HistoryStep* newest = nullptr;
+    for (const HistoryStep& step : history_) {
+      if (!newest && stale_.contains(step.source.path)) newest = &step;
+    }
+    size_t fresh = 0;  // copies of the trainer's that differ from that step
+    for (size_t i = 0; i < diffs_.size(); ++i) {
+      if (IsCopy(diffs_[i].verdict))
+        fresh += newest->of_engine.contains(map_.pairs[i].b.label()) && !HasCopy(*newest, map_.pairs[i].b.label());
+    }
+    const size_t total = map_.pairs.size();
+    const OtherWeight* at = First("stale") ? First("stale") : First("stale_head");
+    const std::string& name = map_.pairs[at->pair].a.label();
+    if (fresh == 0 && stale == others_.size() && stale_.size() == 1) {
+      const bool allowed = newest->behind <= question_.allowed_lag;
+      out_.figures.emplace_back("behind", static_cast<double>(newest->behind));
+      Lead("stale",
+           Msg("the engine has the weights of {}, {} updates behind ({} of {} differ since)", newest->name,
+               newest->behind, stale, total),
+           at, allowed ? RolloutVerdict::kLegitimate : RolloutVerdict::kCause);
+    } else if (Count("stale") == 0) {
+      Lead("tied_head", Msg("{} is that of {}: the tied head was not updated with its table", name, newest->name), at,
+           RolloutVerdict::kCause);
+    } else {
+      Lead("partial",
+           Msg("{} of {} weights were not transferred, the first is {}: they are those of {}", stale, total, name,
+               newest->name),
+           at, RolloutVerdict::kCause);
+    }
+  }
+
+  void ConcludeKind(std::string_view kind, RolloutVerdict verdict) {
+    const OtherWeight* at = First(kind);
+    if (!at) return;
+    const size_t count = Count(kind);
+    const std::string& name = map_.pairs[at->pair].a.label();
+    Lead(std::string(kind),
+         count == 1 ? Msg("{}: {}", name, at->cause.sentence)
+                    : Msg("{}: {} ({} weights alike)", name, at->cause.sentence, count),
+         at, verdict);
+  }
+
+  /// What nothing explains.
+  void ConcludeRest() {
+    const OtherWeight* at = First("");
+    if (!at) return;
+    size_t small = 0, count = Count("");
+    for (const OtherWeight& other : others_) small += other.cause.kind.empty() && diffs_[other.pair].error < kSmall;
+    const auto all = static_cast<double>(map_.pairs.size());
+    const std::string& name = map_.pairs[at->pair].a.label();
+    if (small == count &&
+        static_cast<double>(count) >= kNearlyAll * (all - static_cast<double>(others_.size() - count))) {
+      const RolloutVerdict verdict = question_.allowed_lag > 0 ? RolloutVerdict::kUnsure : RolloutVerdict::kCause;
+      Lead("another_step",
+           Msg("{} of {} weights differ a little, as those of another step do", count, map_.pairs.size()), at, verdict);
+      out_.next_run = Msg("give the checkpoints of earlier steps with --history: which of them does the engine have?");
+    } else {
+      Lead("differs",
+           Msg("{} differs by {:.3g} (relative), {} of {} weights do", name, diffs_[at->pair].error, count,
+               map_.pairs.size()),
+           at, RolloutVerdict::kCause);
+      if (history_.empty())
+        out_.next_run =
+            Msg("give the checkpoints of earlier steps with --history: which of them does the engine have?");
+    }
+  }
+
+  void ConcludeHeads() {
+    for (const UntiedHead& head : heads_) {
+      Lead("tied_head",
+           head.of_engine ? Msg("the engine's {} is not the trainer's {} that it is tied to", head.head.label(),
+                                head.table.label())
+                          : Msg("the trainer has {} of its own, the engine uses {} in its place", head.head.label(),
+                                head.table.label()),
+           nullptr, RolloutVerdict::kCause);
+      if (out_.place.parameter.empty()) out_.place.parameter = head.head.label();
+    }
+  }
+
+  void Conclude() {
+    for (const std::string_view kind :
+         {"other_weight", "exchanged_rows", "exchanged_columns", "part_stale", "zeros", "not_numbers", "scaled"})
+      ConcludeKind(kind, RolloutVerdict::kCause);
+    ConcludeStale();
+    ConcludeHeads();
+    for (const std::string_view kind : {"part", "shape"}) ConcludeKind(kind, RolloutVerdict::kCause);
+    ConcludeRest();
+    ConcludeKind("quantised", RolloutVerdict::kLegitimate);
+    ConcludeKind("merged", RolloutVerdict::kLegitimate);
+    for (size_t i = 0; i < others_.size() && i < kMostEvidence; ++i) {
+      const WeightDiff& diff = diffs_[others_[i].pair];
+      out_.evidence.push_back(Msg("{}: {}, {} of {} values equal", map_.pairs[others_[i].pair].a.label(),
+                                  others_[i].cause.kind.empty() ? Msg("differs") : others_[i].cause.sentence,
+                                  diff.equal, diff.count));
+    }
+    if (quantised_ > 0) {
+      Lead("quantised", Msg("the engine is quantised: {} weights are stored in a few bits", quantised_), nullptr,
+           RolloutVerdict::kLegitimate);
+      out_.not_seen.push_back(Msg("the values of {} quantised weights", quantised_));
+    }
+    if (out_.verdict == RolloutVerdict::kNotSeen) {
+      out_.verdict = RolloutVerdict::kAgrees;
+      out_.sentence = rounded_ == 0 ? Msg("bit-equal ({})", copies_)
+                                    : Msg("equal up to the rounding of the type of storage ({})", copies_);
+    }
+    if (lora_weights_ > 0 && Count("merged") == 0)
+      Lead(
+          "adapters",
+          Msg("{} tensors of adapters are on one side only: the other serves them apart, or not at all", lora_weights_),
+          nullptr, RolloutVerdict::kUnsure);
+  }
+
+  struct UntiedHead {
+    WeightTensor head, table;
+    bool of_engine = false;
+  };
+
+  const WeightQuestion& question_;
+  RolloutStageResult out_;
+  SideWeights train_, rollout_;
+  std::vector<SideWeights> earlier_;
+  Checkpoint a_, b_;
+  NameMap map_;
+  std::vector<WeightDiff> diffs_;
+  std::vector<OtherWeight> others_;
+  std::deque<HistoryStep> history_;                        // the newest first
+  std::map<std::string, std::vector<std::string>> stale_;  // step -> labels
+  std::map<std::pair<DType, uint64_t>, std::string> contents_;
+  std::map<std::string, const WeightTensor*> lora_;
+  std::vector<UntiedHead> heads_;
+  size_t copies_ = 0, rounded_ = 0, quantised_ = 0, lora_weights_ = 0, tied_ = 0;
+};
+
+}  // namespace
+
+StatusOr<RolloutStageResult> WeightStage(const WeightQuestion& question) { return WeightJudge(question).Judge(); }
+
+}  // namespace msprobe
