@@ -147,6 +147,7 @@ class CompareInternalError(CompareException):
 
 
 _BY_CODE = {kind.code: kind for kind in (CompareArgumentError, CompareInputError, CompareInternalError)}
+_BY_CODE[5] = CompareInputError  # a trainer against an inference engine
 
 
 def failure(code: int, text: str, result: CompareResult | None = None) -> CompareException:

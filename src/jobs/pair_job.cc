@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/message.h"
+#include "base/text.h"
 #include "compare/first_difference/head_preview.h"
 #include "compare/values/custom_metrics.h"
 #include "diagnose/interim_result.h"
@@ -55,6 +56,21 @@ void NoteUnmatched(const DumpPair& pair, PairReport* report) {
 /// Ops do not pair by their names as they stand.
 bool IsMapped(const MappingSettings& m) {
   return m.fuzzy || m.cell || m.api || m.layer || m.data || m.consistent_check;
+}
+
+/// A trainer computes in other modules and other rows than an engine: op by op every healthy pair would be called a
+/// bug.
+Status CheckPrograms(const CompareSettings& request, const DumpPair& pair) {
+  const MappingSettings& m = request.mapping;
+  const bool told = m.cell || m.api || m.layer || m.data || m.consistent_check;  // how they stand against each other
+  if (request.plain || told) return OkStatus();
+  const bool engine = IsEngineDump(*pair.target);
+  if (engine == IsEngineDump(*pair.golden)) return OkStatus();
+  return {
+      Code::kUndecided,
+      Msg("these are dumps of a trainer and of an inference engine, which do not compute op by op the same: msprobe "
+          "rollout {} {} aligns them by module, request and position",
+          OneLine(engine ? request.golden : request.target), OneLine(engine ? request.target : request.golden))};
 }
 
 /// What a comparison of models cannot do, or does anyway.
@@ -131,6 +147,7 @@ StatusOr<PairOutcome> PairJob::Run() {
     if (work_.pass.rows == ComparePass::Rows::kNone) return PairOutcome();
     return CompareModels();
   }
+  MSP_RETURN_IF_ERROR(CheckPrograms(request_, pair_));
   MSP_RETURN_IF_ERROR(MatchDumpPair(files_, work_.mapping, work_.custom, &pair_, work_.postprocess));
   if (request_.diff_analyze) UseStatistics(&pair_);
   pair_.options.thresholds = &work_.judging.thresholds;

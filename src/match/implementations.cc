@@ -96,4 +96,14 @@ Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden, bool map
   return AreImplementations(target, golden, mapped) ? Vocabulary::kImplementations : Vocabulary::kOwn;
 }
 
+bool IsEngineDump(const DumpFile& dump) {
+  if (!dump.schedule().empty()) return true;
+  const OpList& ops = dump.ops();
+  for (size_t i = ops.size(); i-- > 0;) {  // it is among the last
+    const std::string_view name = ops.NameAt(i);
+    if (IsModuleName(name) && ApiOrClassOf(name) == "LogitsProcessor") return true;
+  }
+  return false;
+}
+
 }  // namespace msprobe

@@ -72,3 +72,14 @@ def test_statistics_alone_show_no_operation(dumps, tmp_path):
     stage = op_stage(tmp_path / "train", tmp_path / "engine")
     assert stage["verdict"] == "not_seen"
     assert "task tensor" in stage["next_run"]
+
+
+def test_compare_says_who_answers(dumps):
+    """Op by op a healthy pair would be called a bug."""
+    train, engine = dumps / "clean_fp32" / "train", dumps / "clean_fp32" / "engine" / "step0"
+    [step] = train.iterdir()
+    for target, golden in ((step, engine), (engine, step)):
+        command = [MSPROBE, "compare", "-tp", target, "-gp", golden, "-o", train.parent / "out"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 5
+        assert f"msprobe rollout {step} {engine} aligns them" in " ".join(done.stderr.split())

@@ -166,5 +166,6 @@ def make(out: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
+    torch.set_num_threads(1)
     for case_name in sys.argv[2:] or CASES:
         make(Path(sys.argv[1]), case_name)

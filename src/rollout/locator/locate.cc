@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/message.h"
+#include "rollout/op/op_stage.h"
 #include "rollout/records/find_evidence.h"
 #include "rollout/stages/judge_stages.h"
 
@@ -65,16 +66,6 @@ void Settle(std::vector<RolloutStageResult>* results) {
   }
 }
 
-RolloutStageResult OpNotSeen(const SideEvidence& train, const SideEvidence& rollout) {
-  RolloutStageResult out;
-  out.stage = RolloutStage::kOp;
-  out.sentence = Msg("not seen");
-  if (train.dumps.empty() || rollout.dumps.empty())
-    out.next_run =
-        Msg("record a step of both sides with msprobe run, task tensor and level mix: which op differs first?");
-  return out;
-}
-
 }  // namespace
 
 StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
@@ -94,7 +85,8 @@ StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
   out.results.push_back(std::move(weight));
   out.results.push_back(SamplingStage(pairs));
   out.results.push_back(RoutingStage(pairs));
-  out.results.push_back(OpNotSeen(out.train, out.rollout));
+  MSP_ASSIGN_OR_RETURN(RolloutStageResult op, OpStage(out.train, out.rollout));
+  out.results.push_back(std::move(op));
   out.results.push_back(RoundOffStage(out.results, out.gaps));
   Settle(&out.results);
   if (!options.output.empty()) MSP_RETURN_IF_ERROR(WriteRolloutFiles(options.output, &out));

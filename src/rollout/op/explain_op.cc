@@ -31,8 +31,11 @@ OpHow ExplainNorm(const OpCase& one) {
   if (same.error > one.tolerance || same.eps <= 0) return {};
   const double left = ErrorsOf(one.seen, Normed(x, w, same)).largest;
   if (left > one.tolerance) return {};
-  return Found("norm_eps", Msg("its eps is {} in place of {}", Setting(same.eps), Setting(std::max(own.eps, 0.0))),
-               left);
+  // The trainer's own is lost in rounding where it is small.
+  Message words = own.eps > same.eps / 1000 || tx.dtype == DType::kFloat32
+                      ? Msg("its eps is {} in place of {}", Setting(same.eps), Setting(std::max(own.eps, 0.0)))
+                      : Msg("its eps is {}, the trainer's is smaller", Setting(same.eps));
+  return Found("norm_eps", std::move(words), left);
 }
 
 /// The base whose angles turn the engine's queries into what it recorded.
