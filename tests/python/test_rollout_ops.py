@@ -83,3 +83,47 @@ def test_compare_says_who_answers(dumps):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 5
         assert f"msprobe rollout {step} {engine} aligns them" in " ".join(done.stderr.split())
+
+
+def _parts(name, item):
+    """How an item of the engine lies on two ranks: the widths of what is cut in half; none where each has it whole."""
+    halves = {
+        "qkv_proj": {"output": (64, 32, 32)},
+        "rotary_emb": {"input_args": (-1,), "output": (-1,)},
+        "attn": {"input_args": (-1,), "output": (-1,)},
+        "o_proj": {"input_args": (-1,)},
+        "gate_up_proj": {"output": (96, 96)},
+        "act_fn": {"input_args": (96, 96), "output": (-1,)},
+        "down_proj": {"input_args": (-1,)},
+    }
+    return halves.get(name.split(".")[-4], {}).get(item, ())
+
+
+def test_ranks_that_share_tensors_are_joined(dumps, tmp_path):
+    """Tensor parallelism: each rank has half of the heads and of the MLP."""
+    torch = pytest.importorskip("torch")
+    for dump in sorted((dumps / "scale" / "engine").glob("step*/*/dump.json")):
+        for rank in (0, 1):
+            record = json.loads(dump.read_text())
+            to = tmp_path / dump.parts[-3] / f"rank{rank}"
+            (to / "dump_tensor_data").mkdir(parents=True)
+            for name, op in record["data"].items():
+                for kind in ("input_args", "output"):
+                    for item in op[kind]:
+                        if not isinstance(item, dict) or "data_name" not in item:
+                            continue
+                        tensor = torch.load(dump.parent / "dump_tensor_data" / item["data_name"])
+                        widths = _parts(name, kind) if tensor.is_floating_point() else ()
+                        if widths:
+                            cut = tensor.split([tensor.shape[-1]] if widths == (-1,) else list(widths), -1)
+                            tensor = torch.cat([part.chunk(2, -1)[rank] for part in cut], -1).contiguous()
+                        item["shape"] = list(tensor.shape)
+                        torch.save(tensor, to / "dump_tensor_data" / item["data_name"])
+            (to / "dump.json").write_text(json.dumps(record))
+    stage = op_stage(dumps / "scale" / "train", tmp_path)
+    assert (stage["verdict"], stage["place"]["module"], stage["kind"]) == (
+        "cause",
+        "layers.0 attention",
+        "attention_scale",
+    )
+    assert stage["seen"].startswith("49 places")

@@ -15,6 +15,8 @@ constexpr size_t kMostSteps = 16, kMostTokens = 96, kMostRouted = 4096;
 // What comes out may differ by so many times what went in: products and norms keep relative errors, gates and attention
 // enlarge them.
 constexpr double kKept = 3, kEnlarged = 8;
+// What has grown slowly is computed once more as long as that takes no longer than a second or two.
+constexpr double kMostReplayed = 1e9;
 
 /// `most` of them, evenly spread.
 template <typename T>
@@ -73,12 +75,14 @@ double ProbabilityGap(const RowMatrix& a, const RowMatrix& b) {
 
 class Walk {
  public:
-  Walk(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs)
-      : train_(train), rollout_(rollout), pairs_(pairs), tokens_(ChooseTokens(pairs)) {
+  Walk(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs, const std::vector<const SideOps*>& shards)
+      : train_(train), rollout_(rollout, shards), pairs_(pairs), tokens_(ChooseTokens(pairs)) {
     out_.layers = std::max(train.layers(), rollout.layers());
     out_.tokens = tokens_.size();
     PartWidths widths = train_.WidthsOf(0);
-    const PartWidths other = rollout_.WidthsOf(0);
+    PartWidths other = rollout_.WidthsOf(0);
+    const auto ranks = static_cast<int64_t>(shards.size() + 1);
+    for (int64_t* width : {&other.q, &other.k, &other.v, &other.gate}) *width *= ranks;
     if (widths.q == 0) widths.q = other.q, widths.k = other.k, widths.v = other.v;
     if (widths.gate == 0) widths.gate = other.gate;
     train_.set_widths(widths);
@@ -248,7 +252,8 @@ class Walk {
     std::optional<bool> local;
     if (place.point == Point::kCore) {
       fault.how = Attention(difference, &local);
-    } else if (jumps || difference.error > difference.floor) {
+    } else if (jumps || products_ < kMostReplayed) {
+      products_ += static_cast<double>(own.rows) * static_cast<double>(own.width) * static_cast<double>(own.width);
       if (std::optional<Replayed> done = replay.OfRollout(place, difference.floor)) {
         fault.own = done->error;
         local = done->error > done->tolerance;
@@ -306,12 +311,14 @@ class Walk {
   const TokenPairs& pairs_;
   std::vector<PairedToken> tokens_, with_logits_;
   LineFindings out_;
+  double products_ = 0;  // of replays, roughly
 };
 
 }  // namespace
 
-LineFindings WalkLine(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs) {
-  return Walk(train, rollout, pairs).Run();
+LineFindings WalkLine(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs,
+                      const std::vector<const SideOps*>& shards) {
+  return Walk(train, rollout, pairs, shards).Run();
 }
 
 }  // namespace msprobe

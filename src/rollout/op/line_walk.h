@@ -40,6 +40,8 @@ struct LineFindings {
   std::optional<std::pair<DType, DType>> head;  // precision of the logits of both sides, where it is not the same
 };
 
-LineFindings WalkLine(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs);
+/// `shards`: ranks of the engine that hold further parts of the same tensors.
+LineFindings WalkLine(const SideOps& train, const SideOps& rollout, const TokenPairs& pairs,
+                      const std::vector<const SideOps*>& shards = {});
 
 }  // namespace msprobe

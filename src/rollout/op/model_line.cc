@@ -47,6 +47,22 @@ ModuleRole FusedOf(PointPlace place) {
   }
 }
 
+/// Where tensor parallelism keeps a part on each rank.
+bool IsSplit(LinePoint point) {
+  switch (point) {
+    case LinePoint::kQ:
+    case LinePoint::kK:
+    case LinePoint::kV:
+    case LinePoint::kQRotary:
+    case LinePoint::kKRotary:
+    case LinePoint::kCore:
+    case LinePoint::kGate:
+    case LinePoint::kUp:
+    case LinePoint::kActivation: return true;
+    default: return false;
+  }
+}
+
 RowMatrix Columns(const RowMatrix& from, int64_t begin, int64_t width) {
   RowMatrix out;
   if (width <= 0 || begin < 0 || begin + width > static_cast<int64_t>(from.width)) return out;
@@ -151,7 +167,7 @@ RowMatrix ModelLine::ReadProjected(int64_t layer, size_t nth, const std::vector<
     if (!normed.empty() && static_cast<int64_t>(normed.width) == (nth == 0 ? widths_.q : widths_.k)) return normed;
   }
   const std::array points{LinePoint::kQ, LinePoint::kK, LinePoint::kV};
-  return Read({layer, points[nth]}, tokens);
+  return ReadOwn({layer, points[nth]}, tokens);
 }
 
 RowMatrix ModelLine::ReadAttentionArgument(int64_t layer, size_t nth, const std::vector<TokenRow>& tokens) const {
@@ -245,7 +261,29 @@ bool ModelLine::Derives(PointPlace place) const {
          side_.Calls({place.layer, Part::kRotary}) == nullptr;
 }
 
+void ModelLine::set_widths(const PartWidths& widths) {
+  const auto ranks = static_cast<int64_t>(shards_.size() + 1);
+  widths_ = {widths.q / ranks, widths.k / ranks, widths.v / ranks, widths.gate / ranks};
+  for (ModelLine& shard : shards_) shard.widths_ = widths_;
+}
+
 RowMatrix ModelLine::Read(PointPlace place, const std::vector<TokenRow>& tokens) const {
+  RowMatrix out = ReadOwn(place, tokens);
+  if (shards_.empty() || !IsSplit(place.point)) return out;
+  std::vector<RowMatrix> parts;
+  for (const ModelLine& shard : shards_) parts.push_back(shard.ReadOwn(place, tokens));
+  RowMatrix whole{out.rows, out.width * (parts.size() + 1), {}, out.dtype};
+  for (const RowMatrix& part : parts) {
+    if (part.rows != out.rows || part.width != out.width) return {};
+  }
+  for (size_t i = 0; i < out.rows; ++i) {
+    whole.values.insert(whole.values.end(), out.row(i), out.row(i) + out.width);
+    for (const RowMatrix& part : parts) whole.values.insert(whole.values.end(), part.row(i), part.row(i) + part.width);
+  }
+  return whole;
+}
+
+RowMatrix ModelLine::ReadOwn(PointPlace place, const std::vector<TokenRow>& tokens) const {
   const int64_t layer = place.layer;
   const ModuleRole maker = MakerOf(place), fused = FusedOf(place);
   switch (place.point) {

@@ -58,12 +58,15 @@ struct PointParameter {
 
 class ModelLine {
  public:
-  explicit ModelLine(const SideOps& side) : side_(side) {}
+  /// `shards`: the other ranks, which hold further parts of the same tensors.
+  explicit ModelLine(const SideOps& side, const std::vector<const SideOps*>& shards = {}) : side_(side) {
+    for (const SideOps* shard : shards) shards_.emplace_back(*shard);
+  }
 
   const SideOps& side() const { return side_; }
   /// Of a layer, as far as its own modules or what attention is given say.
   PartWidths WidthsOf(int64_t layer) const;
-  void set_widths(const PartWidths& widths) { widths_ = widths; }
+  void set_widths(const PartWidths& widths);
   const PartWidths& widths() const { return widths_; }
 
   /// The values of tokens at a place; empty where the dump does not have them.
@@ -81,6 +84,7 @@ class ModelLine {
   int64_t HeadSize() const;
 
  private:
+  RowMatrix ReadOwn(PointPlace place, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadItem(const ModuleRole& role, ItemState state, size_t nth, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadSum(const ModuleRole& role, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadPart(const ModuleRole& own, const ModuleRole& fused, int64_t begin, int64_t width,
@@ -92,7 +96,8 @@ class ModelLine {
   int64_t WidthOf(const ModuleRole& role, ItemState state, size_t nth) const;
 
   const SideOps& side_;
-  PartWidths widths_;
+  PartWidths widths_;  // of what this rank has
+  std::vector<ModelLine> shards_;
 };
 
 /// x turned by the angles as halves of a head: for values of one token.

@@ -144,20 +144,50 @@ void AddFault(const LineFindings& found, const TokenPairs& pairs, RolloutStageRe
   if (!fault.share) out->not_seen.push_back(Msg("how much of the gap between log-probabilities this makes"));
 }
 
+/// The ranks of one side.
+std::vector<int> RanksOf(const SideEvidence& side) {
+  std::set<int> ranks;
+  for (const SideDump& dump : side.dumps) ranks.insert(dump.rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+/// Ranks that compute the same rows hold parts of the same tensors.
+bool HaveSameRows(const SideOps& a, const SideOps& b) {
+  bool told = false;
+  for (uint32_t dump = 0; dump < a.dumps(); ++dump) {
+    if (dump >= b.dumps() || a.file(dump).schedule() != b.file(dump).schedule()) return false;
+    told |= !a.file(dump).schedule().empty();
+  }
+  return told && a.dumps() == b.dumps();
+}
+
 }  // namespace
 
 StatusOr<RolloutStageResult> OpStage(const SideEvidence& train, const SideEvidence& rollout) {
   if (train.dumps.empty()) return NotSeen(Msg("there is no dump of the trainer"));
   if (rollout.dumps.empty()) return NotSeen(Msg("there is no dump of the engine"));
-  MSP_ASSIGN_OR_RETURN(const SideOps train_ops, SideOps::Open(train.dumps));
-  MSP_ASSIGN_OR_RETURN(const SideOps rollout_ops, SideOps::Open(rollout.dumps));
+  const std::vector<int> train_ranks = RanksOf(train), ranks = RanksOf(rollout);
+  MSP_ASSIGN_OR_RETURN(const SideOps train_ops, SideOps::Open(train.dumps, train_ranks[0]));
+  MSP_ASSIGN_OR_RETURN(const SideOps rollout_ops, SideOps::Open(rollout.dumps, ranks[0]));
+  std::vector<SideOps> others;
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    MSP_ASSIGN_OR_RETURN(SideOps other, SideOps::Open(rollout.dumps, ranks[i]));
+    if (!HaveSameRows(rollout_ops, other)) break;
+    others.push_back(std::move(other));
+  }
+  std::vector<const SideOps*> shards;
+  for (const SideOps& other : others) shards.push_back(&other);
   const TokenPairs pairs = PairTokens(train_ops, rollout_ops);
   if (pairs.tokens.empty()) return NotSeen(WhyNoTokens(pairs));
-  const LineFindings found = WalkLine(train_ops, rollout_ops, pairs);
+  const LineFindings found = WalkLine(train_ops, rollout_ops, pairs, shards);
   if (found.points.empty()) return NotSeen(Msg("no place of the model has values on both sides"));
   RolloutStageResult out;
   out.stage = RolloutStage::kOp;
   AddSeen(found, pairs, &out);
+  if (train_ranks.size() > 1) out.not_seen.push_back(Msg("ranks of the trainer but rank {}", train_ranks[0]));
+  if (shards.size() + 1 < ranks.size()) {
+    out.not_seen.push_back(Msg("ranks of the engine but rank {}, which have other rows", ranks[0]));
+  }
   AddBudget(found, &out);
   if (found.fault) {
     AddFault(found, pairs, &out);

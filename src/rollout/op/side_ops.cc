@@ -63,10 +63,9 @@ int64_t OpTensor::elements() const {
   return n;
 }
 
-StatusOr<SideOps> SideOps::Open(const std::vector<SideDump>& dumps) {
+StatusOr<SideOps> SideOps::Open(const std::vector<SideDump>& dumps, int rank) {
   SideOps side;
   std::unordered_map<std::string_view, ModuleRole> roles;
-  const int rank = dumps.empty() ? 0 : dumps[0].rank;
   for (const SideDump& dump : dumps) {
     if (dump.rank != rank) continue;
     MSP_ASSIGN_OR_RETURN(DumpFile file, DumpFile::Open(dump.path));

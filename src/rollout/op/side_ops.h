@@ -53,7 +53,7 @@ struct TokenRow {
 class SideOps {
  public:
   /// Those of one rank. A dump that cannot be read ends it.
-  static StatusOr<SideOps> Open(const std::vector<SideDump>& dumps);
+  static StatusOr<SideOps> Open(const std::vector<SideDump>& dumps, int rank);
 
   size_t dumps() const { return files_.size(); }
   const DumpFile& file(uint32_t dump) const { return files_[dump]; }
