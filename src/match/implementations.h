@@ -21,8 +21,8 @@ bool AreImplementations(const DumpFile& target, const DumpFile& golden, bool map
 /// kCommon for dumps of different frameworks, kImplementations for such a pair.
 Vocabulary VocabularyOf(const DumpFile& target, const DumpFile& golden, bool mapped);
 
-/// Whether an inference engine wrote it, which stands against no trainer op by op: rows of its batches are kept with it,
-/// or it has the module that such engines compute logits by.
+/// Whether an inference engine wrote it, which stands against no trainer op by op: rows of its batches are kept with
+/// it, or it has the module that such engines compute logits by.
 bool IsEngineDump(const DumpFile& dump);
 
 }  // namespace msprobe

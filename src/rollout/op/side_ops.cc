@@ -104,12 +104,25 @@ const std::vector<SideOp>* SideOps::Calls(const ModuleRole& role) const {
   return found == calls_.end() ? nullptr : &found->second.calls;
 }
 
-std::optional<SideOp> SideOps::Call(const ModuleRole& role, uint32_t dump, uint32_t call) const {
+std::pair<size_t, size_t> SideOps::CallsIn(const ModuleRole& role, uint32_t dump) const {
   const auto found = calls_.find({role.layer, static_cast<int>(role.part)});
-  if (found == calls_.end() || dump >= found->second.first.size()) return std::nullopt;
-  const size_t at = size_t{found->second.first[dump]} + call;
-  if (at >= found->second.calls.size() || found->second.calls[at].dump != dump) return std::nullopt;
-  return found->second.calls[at];
+  if (found == calls_.end() || dump >= found->second.first.size()) return {0, 0};
+  const std::vector<uint32_t>& first = found->second.first;
+  const size_t end = dump + 1 < first.size() ? first[dump + 1] : found->second.calls.size();
+  return {first[dump], end};
+}
+
+std::optional<SideOp> SideOps::Call(const ModuleRole& role, uint32_t dump, uint32_t call) const {
+  const auto [begin, end] = CallsIn(role, dump);
+  if (begin == end) return std::nullopt;
+  // A layer that is computed again for the backward pass runs more often than the model.
+  const auto [from, to] = CallsIn({-1, ModulePart::kEmbed}, dump);
+  const size_t forwards = to - from,
+               times = forwards > 0 && (end - begin) % forwards == 0 ? (end - begin) / forwards : 1;
+  const size_t at = begin + call * times;
+  const std::vector<SideOp>& calls = calls_.find({role.layer, static_cast<int>(role.part)})->second.calls;
+  if (at >= end || calls[at].dump != dump) return std::nullopt;
+  return calls[at];
 }
 
 const std::string& SideOps::PathOf(const ModuleRole& role) const {

@@ -94,6 +94,8 @@ class SideOps {
     std::vector<SideOp> calls;
     std::vector<uint32_t> first;  // of each dump
   };
+  /// Those of one dump: [begin, end) of its calls.
+  std::pair<size_t, size_t> CallsIn(const ModuleRole& role, uint32_t dump) const;
   std::optional<TensorFile> Read(SideOp place, const OpTensor& tensor) const;
 
   std::vector<DumpFile> files_;
