@@ -46,6 +46,10 @@ GUIDES = (
         ),
     ),
     (
+        {"en": "Rollout", "zh": "推理对照"},
+        ("rollout/README",),
+    ),
+    (
         {"en": "Comparison", "zh": "比对"},
         (
             "compare/README",

@@ -88,7 +88,7 @@ class RequestBuilder {
     }
     width_ = whole.size();
     std::vector<bool> kept = Kept(apart);
-    if (!apart) begin_ = ResponseBegin(kept);
+    if (!apart) begin_ = std::min(width_, ResponseBegin(kept));
     for (size_t i = 0; i < width_; ++i) {
       if (!kept[i]) {
         records_->padding.insert(TokenOf(whole[i]));
@@ -126,6 +126,7 @@ class RequestBuilder {
 
   /// Of a row that holds prompt and response in one.
   size_t ResponseBegin(const std::vector<bool>& kept) const {
+    if (width_ == 0) return 0;
     const auto count = static_cast<size_t>(std::count(kept.begin(), kept.end(), true));
     const auto behind = [&](size_t tokens) {  // the place behind so many tokens
       size_t place = 0, seen = 0;

@@ -1,0 +1,539 @@
+"""msprobe rollout: why an engine's log-probabilities are not the trainer's, from records, weights, or both."""
+
+import copy
+import json
+import random
+
+import pytest
+import torch
+from graph_cases import run
+from rollout_cases import (
+    LAYERS,
+    PAD,
+    Rollout,
+    fused,
+    nemo_lines,
+    picked,
+    plain_lines,
+    save,
+    skyrl_batch,
+    skyrl_generator,
+    slime_rollout,
+    slime_train,
+    trl_batch,
+    updated,
+    verl_batch,
+    weights,
+)
+
+UNSEEN = {"token": "not_seen", "weight": "not_seen", "sampling": "not_seen", "routing": "not_seen"}
+
+
+def rollout(train, engine, *options, code=None):
+    done = run(["rollout", train, engine, "--json", *options], check=False)
+    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (done.returncode, done.stderr, done.stdout[:3000])
+    result = json.loads(done.stdout)
+    result["verdicts"] = {stage["stage"]: stage["verdict"] for stage in result["stages"]}
+    result["of"] = {stage["stage"]: stage for stage in result["stages"]}
+    return result
+
+
+def accuses_nothing(result):
+    return "cause" not in result["verdicts"].values()
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    """An engine in bfloat16."""
+    return Rollout(dtype=torch.bfloat16)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """An engine that computes the same bits; tests write what they please into copies."""
+    return Rollout()
+
+
+# What programs write
+
+
+@pytest.mark.parametrize("write", [verl_batch, trl_batch, slime_train, skyrl_batch, nemo_lines], ids=lambda w: w.__name__)
+def test_a_record_of_both_sides(tmp_path, healthy, write):
+    path = write(healthy, tmp_path / ("a.jsonl" if write is nemo_lines else "a.pt"))
+    result = rollout(path, path)
+    assert result["tokens"] == healthy.tokens()
+    assert result["kl"] == pytest.approx(healthy.kl(), rel=1e-3)
+    assert accuses_nothing(result), result["headline"]
+    # Nothing here says whether the gap is rounding: neither the weights nor the ops of an engine are in a record.
+    assert result["verdicts"] | UNSEEN == result["verdicts"]
+    assert result["stage"] is None and result["judgement"]["kind"] == "not_seen"
+
+
+@pytest.mark.parametrize(
+    ("write_train", "train_name", "write_engine", "engine_name"),
+    [
+        (slime_train, "0_0.pt", slime_rollout, "0.pt"),
+        (skyrl_batch, "batch.pt", skyrl_generator, "out.json"),
+        (lambda r, path: verl_batch(r, path, sides=("train",)), "a.pt", lambda r, path: plain_lines(r, path, "rollout"), "b.jsonl"),
+        (lambda r, path: trl_batch(r, path, sides=("train",)), "a.pt", lambda r, path: plain_lines(r, path, "rollout"), "b.jsonl"),
+    ],
+    ids=["slime", "SkyRL", "verl", "TRL"],
+)
+def test_a_record_of_each_side(tmp_path, healthy, write_train, train_name, write_engine, engine_name):
+    for side in ("train", "engine"):
+        (tmp_path / side).mkdir()
+    write_train(healthy, tmp_path / "train" / train_name)
+    write_engine(healthy, tmp_path / "engine" / engine_name)
+    result = rollout(tmp_path / "train", tmp_path / "engine")
+    assert result["kl"] == pytest.approx(healthy.kl(), rel=1e-3)
+    assert result["of"]["token"]["sentence"] == f"equal ({sum(map(len, healthy.prompts)) + healthy.tokens()})"
+    assert accuses_nothing(result)
+
+
+def test_no_gap(tmp_path, drawn):
+    a, b = plain_lines(drawn, tmp_path / "a.jsonl", "train"), plain_lines(drawn, tmp_path / "b.jsonl", "rollout")
+    result = rollout(a, b, code=0)
+    assert result["kl"] == 0
+    assert result["verdicts"] == UNSEEN | {"token": "agrees", "sampling": "agrees", "op": "not_seen", "round_off": "agrees"}
+
+
+# Tokens
+
+
+def token_fault(name, r):
+    """The engine's records and the trainer's, which computes on other ids than the engine returned."""
+    train = copy.deepcopy(r)
+    if name == "retokenised":
+        # Two ids became one in the second request.
+        train.responses[1][4:6] = [train.responses[1][4] + 1]
+        train.train[1] = train.train[1][:-1]
+    elif name == "truncated":
+        train.responses[2] = train.responses[2][:-5]
+        train.train[2] = train.train[2][:-5]
+    elif name == "extra_token":
+        train.prompts = [[p[0], *p] for p in train.prompts]
+    elif name == "ids":
+        train.responses[3][7] = (train.responses[3][7] + 1) % 90 + 2
+    elif name == "padding_attended":
+        train.prompts = [[PAD] * (8 - len(p)) + p for p in train.prompts]
+    return train
+
+
+@pytest.mark.parametrize(
+    ("kind", "request_id", "position"),
+    [
+        ("retokenised", "r1", 5 + 4),
+        ("truncated", "r2", 6 + 18 - 5),
+        ("extra_token", "r0", 0),
+        ("ids", "r3", 7 + 7),
+        ("padding_attended", "r0", 0),
+    ],
+)
+def test_other_tokens(tmp_path, healthy, kind, request_id, position):
+    a = plain_lines(token_fault(kind, healthy), tmp_path / "a.jsonl", "train")
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout")
+    result = rollout(a, b, code=1)
+    assert (result["stage"], result["cause"]) == ("token", kind), result["headline"]
+    place = result["of"]["token"]["place"]
+    assert (place["request"], place["position"]) == (request_id, position)
+    # Either side alone says nothing of the other.
+    for one in (a, b):
+        assert accuses_nothing(rollout(one, one, code=5))
+
+
+@pytest.mark.parametrize("side", ["train", "rollout"])
+@pytest.mark.parametrize("write", [verl_batch, nemo_lines], ids=lambda w: w.__name__)
+def test_shifted_by_one(tmp_path, healthy, side, write):
+    r = copy.deepcopy(healthy)
+    setattr(r, side, [[-1.0, *lp[:-1]] for lp in getattr(r, side)])
+    path = write(r, tmp_path / ("a.jsonl" if write is nemo_lines else "a.pt"))
+    result = rollout(path, path, code=1)
+    assert (result["stage"], result["cause"]) == ("token", "shift")
+    assert result["of"]["token"]["share"] > 0.5
+
+
+def test_positions_that_count_padding(tmp_path, healthy):
+    batch = torch.load(verl_batch(healthy, tmp_path / "a.pt"))
+    width = batch["input_ids"].shape[1]
+    path = verl_batch(healthy, tmp_path / "b.pt", position_ids=torch.arange(width).expand(len(healthy.prompts), -1).clone())
+    result = rollout(path, path, code=1)
+    assert (result["stage"], result["cause"]) == ("token", "positions")
+    assert "begin at 3" in result["headline"]
+    assert result["of"]["token"]["place"]["request"] == "#0"
+
+
+def test_masks_that_are_shifted(tmp_path, healthy):
+    masks = [[0] * 3 + [1] * (len(x) - 3) for x in healthy.responses]
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", loss_mask=masks)
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", loss_mask=[[*m[1:], 1] for m in masks])
+    result = rollout(a, b, code=1)
+    assert (result["stage"], result["cause"]) == ("token", "mask")
+    assert "shifted by one" in result["headline"]
+
+
+def test_tokens_of_tools_are_left_out(tmp_path, healthy):
+    """A conversation of several turns: the engine says nothing of what a tool wrote, and the masks say so."""
+    r = copy.deepcopy(healthy)
+    masks = [[1] * 4 + [0] * 4 + [1] * (len(x) - 8) for x in r.responses]
+    for lp in r.rollout:
+        lp[4:8] = [0.0] * 4
+    a = plain_lines(r, tmp_path / "a.jsonl", "train", loss_mask=masks)
+    b = plain_lines(r, tmp_path / "b.jsonl", "rollout", loss_mask=masks)
+    result = rollout(a, b, code=5)
+    assert result["tokens"] == r.tokens() - 4 * len(r.prompts)
+    assert accuses_nothing(result) and result["kl"] < 0.01
+
+
+def test_requests_in_another_order(tmp_path, healthy):
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train")
+    lines = plain_lines(healthy, tmp_path / "b.jsonl", "rollout").read_text().splitlines()
+    random.Random(1).shuffle(lines)
+    without = [{k: v for k, v in json.loads(line).items() if k != "request_id"} for line in lines]
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(line) + "\n" for line in without))
+    result = rollout(a, tmp_path / "b.jsonl")
+    assert result["kl"] == pytest.approx(healthy.kl(), rel=1e-3)
+    assert accuses_nothing(result)
+
+
+# Weights
+
+
+@pytest.fixture(scope="module")
+def steps():
+    """Weights of the trainer at three steps."""
+    first = weights(5)
+    second = updated(first, 1)
+    return [first, second, updated(second, 2)]
+
+
+def weight_fault(name, steps):
+    """The engine's weights after a synchronisation that went wrong; which weight shows it first."""
+    old, new = steps[-2], steps[-1]
+    state = dict(new)
+    if name == "stale":
+        return fused(old), None
+    if name == "partial":
+        for part in ("gate_proj", "up_proj", "down_proj"):
+            key = f"model.layers.1.mlp.{part}.weight"
+            state[key] = old[key]
+        return fused(state), "model.layers.1.mlp.gate_proj.weight"
+    if name == "other_weight":
+        state["model.layers.2.mlp.down_proj.weight"] = new["model.layers.1.mlp.down_proj.weight"]
+        return fused(state), "model.layers.2.mlp.down_proj.weight"
+    out = fused(state)
+    if name == "exchanged_halves":
+        gate_up = out["model.layers.0.mlp.gate_up_proj.weight"]
+        out["model.layers.0.mlp.gate_up_proj.weight"] = gate_up.roll(gate_up.shape[0] // 2, 0).clone()
+        return out, "model.layers.0.mlp.gate_proj.weight"
+    if name == "exchanged_rows":
+        qkv = out["model.layers.1.self_attn.qkv_proj.weight"]
+        q = qkv[:32].view(4, 8, -1)
+        qkv[:32] = q[[1, 0, 2, 3]].reshape(32, -1)
+        return out, "model.layers.1.self_attn.q_proj.weight"
+    if name == "part_stale":
+        key = "model.layers.2.self_attn.o_proj.weight"
+        out[key][16:] = old[key][16:]
+        return out, key
+    if name == "zeros":
+        out["model.layers.0.mlp.down_proj.weight"].zero_()
+        return out, "model.layers.0.mlp.down_proj.weight"
+    raise AssertionError(name)
+
+
+WEIGHT_FAULTS = {
+    "stale": "stale",
+    "partial": "partial",
+    "other_weight": "other_weight",
+    "exchanged_halves": "other_weight",
+    "exchanged_rows": "exchanged_rows",
+    "part_stale": "part_stale",
+    "zeros": "zeros",
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("name", WEIGHT_FAULTS)
+def test_weights_that_are_no_copy(tmp_path, steps, name, dtype):
+    for i, state in enumerate(steps):
+        save(tmp_path / "train" / f"step_{i}", state)
+    out, weight = weight_fault(name, steps)
+    engine = save(tmp_path / "engine", {k: w.to(dtype) for k, w in out.items()})
+    result = rollout(tmp_path / "train", engine, code=1)
+    assert (result["stage"], result["cause"]) == ("weight", WEIGHT_FAULTS[name]), result["headline"]
+    if weight:
+        assert result["of"]["weight"]["place"]["parameter"] == weight
+    if name in ("stale", "partial", "part_stale"):
+        assert "step 1" in result["headline"]
+    # Without the earlier steps it is no copy all the same, and no cause is made up.
+    alone = rollout(tmp_path / "train" / "step_2", engine, code=1)
+    known = {"stale": "another_step", "partial": "differs", "part_stale": "part"}
+    assert alone["stage"] == "weight" and alone["cause"] == known.get(name, WEIGHT_FAULTS[name]), alone["headline"]
+
+
+def test_a_tied_head_that_was_forgotten(tmp_path):
+    old = weights(7, tied=True)
+    new = updated(old, 1)
+    train = save(tmp_path / "train" / "step_2", new, tie_word_embeddings=True)
+    save(tmp_path / "train" / "step_1", old, tie_word_embeddings=True)
+    engine = fused(new) | {"lm_head.weight": old["model.embed_tokens.weight"].clone()}
+    save(tmp_path / "engine", engine, tie_word_embeddings=True)
+    result = rollout(tmp_path / "train", tmp_path / "engine", code=1)
+    assert (result["stage"], result["cause"]) == ("weight", "tied_head"), result["headline"]
+    assert rollout(train, tmp_path / "engine", code=1)["stage"] == "weight"
+    save(tmp_path / "right", fused(new) | {"lm_head.weight": new["model.embed_tokens.weight"].clone()}, tie_word_embeddings=True)
+    assert rollout(train, tmp_path / "right", code=0)["verdicts"]["weight"] == "agrees"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_weights_that_are_a_copy(tmp_path, steps, dtype):
+    for i, state in enumerate(steps):
+        save(tmp_path / "train" / f"step_{i}", state)
+    engine = save(tmp_path / "engine", fused(steps[-1], dtype))
+    result = rollout(tmp_path / "train", engine, code=0)
+    assert result["verdicts"] == UNSEEN | {"weight": "agrees", "op": "not_seen", "round_off": "not_seen"}
+    assert f"({3 + 9 * LAYERS})" in result["of"]["weight"]["sentence"]
+    assert result["of"]["weight"]["sentence"].startswith("bit-equal" if dtype == torch.float32 else "equal up to")
+
+
+def test_asynchronous_training_is_behind(tmp_path, steps):
+    train = save(tmp_path / "now", steps[2])
+    for i in range(2):
+        save(tmp_path / "before" / f"step_{i}", steps[i])
+    engine = save(tmp_path / "engine", fused(steps[1]))
+    history = ["--history", tmp_path / "before"]
+    assert rollout(train, engine, *history, code=1)["cause"] == "stale"
+    result = rollout(train, engine, *history, "--allowed-lag", 1, code=0)
+    assert result["verdicts"]["weight"] == "legitimate"
+    older = save(tmp_path / "older", fused(steps[0]))
+    assert rollout(train, older, *history, "--allowed-lag", 1, code=1)["cause"] == "stale"
+    # A part that is behind is no lag.
+    half = dict(steps[2])
+    half["model.layers.0.mlp.down_proj.weight"] = steps[1]["model.layers.0.mlp.down_proj.weight"]
+    assert rollout(train, save(tmp_path / "half", fused(half)), *history, "--allowed-lag", 1, code=1)["cause"] == "partial"
+
+
+def test_a_quantised_engine(tmp_path, steps):
+    state = fused(steps[-1])
+    engine = {}
+    for name, w in state.items():
+        if w.dim() == 2 and "layers" in name:
+            scale = w.abs().amax(1, keepdim=True) / 127
+            engine[name] = (w / scale).round().to(torch.int8)
+            engine[name + "_scale"] = scale
+        else:
+            engine[name] = w
+    result = rollout(save(tmp_path / "a", steps[-1]), save(tmp_path / "b", engine), code=0)
+    assert result["verdicts"]["weight"] == "legitimate" and result["of"]["weight"]["kind"] == "quantised"
+    widened = {n: (engine[n].float() * engine[n + "_scale"] if n + "_scale" in engine else w) for n, w in state.items()}
+    result = rollout(tmp_path / "a", save(tmp_path / "c", widened), code=0)
+    assert result["of"]["weight"]["kind"] == "quantised"
+
+
+def test_adapters_that_are_merged(tmp_path, steps):
+    base, state = steps[0], dict(steps[0])
+    train = {}
+    generator = torch.Generator().manual_seed(3)
+    for name, w in base.items():
+        if "q_proj" not in name and "down_proj" not in name:
+            train["base_model.model." + name] = w
+            continue
+        stem = "base_model.model." + name.removesuffix(".weight")
+        a, b = torch.randn(4, w.shape[1], generator=generator), torch.randn(w.shape[0], 4, generator=generator) / 50
+        train |= {f"{stem}.base_layer.weight": w, f"{stem}.lora_A.default.weight": a, f"{stem}.lora_B.default.weight": b}
+        state[name] = w + 2 * b @ a
+    result = rollout(save(tmp_path / "a", train), save(tmp_path / "b", fused(state)), code=0)
+    assert result["of"]["weight"]["kind"] == "merged", result["headline"]
+    other = dict(state)
+    other["model.layers.1.self_attn.o_proj.weight"] = steps[1]["model.layers.1.self_attn.o_proj.weight"]
+    assert rollout(tmp_path / "a", save(tmp_path / "c", fused(other)), code=1)["stage"] == "weight"
+
+
+# Sampling
+
+
+def cut(logits, top_p=1.0, top_k=0):
+    """As engines leave words out: the fewest that make up top_p."""
+    values, order = logits.sort(-1, descending=True)
+    keep = values.softmax(-1).cumsum(-1) - values.softmax(-1) < top_p
+    if top_k:
+        keep &= torch.arange(values.shape[-1]) < top_k
+    return torch.full_like(logits, -torch.inf).scatter(-1, order, torch.where(keep, values, -torch.inf))
+
+
+def sampling_fault(name, r):
+    r = copy.deepcopy(r)
+    for i, (logits, ids) in enumerate(zip(r.rollout_logits, r.responses, strict=True)):
+        plain = logits.log_softmax(-1)
+        if name == "temperature":
+            table = (logits / 0.7).log_softmax(-1)
+        elif name == "temperature_twice":
+            table = (logits / 0.49).log_softmax(-1)
+        elif name == "divided_after":
+            table = plain / 0.7
+        else:
+            # Only what a cut leaves can be drawn.
+            table = cut(logits, **{name: 0.9 if name == "top_p" else 20}).log_softmax(-1)
+            for t in range(len(ids)):
+                if table[t, ids[t]] == -torch.inf:
+                    ids[t] = int(table[t].argmax())
+            r.train[i] = picked(r.train_logits[i].log_softmax(-1), ids)
+        r.rollout[i] = picked(table, ids)
+    return r
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not_told"])
+@pytest.mark.parametrize("name", ["temperature", "temperature_twice", "divided_after", "top_p", "top_k"])
+def test_other_sampling(tmp_path, name, told, healthy):
+    r = sampling_fault(name, healthy)
+    settings = {"temperature": 0.7} if told and "t" in name[:1] and "top" not in name else {}
+    settings |= {name: 0.9 if name == "top_p" else 20} if told and "top" in name else {}
+    a = plain_lines(r, tmp_path / "a.jsonl", "train")
+    b = plain_lines(
+        r, tmp_path / "b.jsonl", "rollout", logits=[x.tolist() for x in r.rollout_logits], sampling_params=settings
+    )
+    result = rollout(a, b, code=1)
+    kind = {"temperature_twice": "temperature"}.get(name, name) if not told else name
+    assert (result["stage"], result["cause"]) == ("sampling", kind), result["headline"]
+    assert result["of"]["sampling"]["share"] > 0.95
+    # Without logits: a division behind the softmax shows, nothing else does.
+    bare = rollout(a, plain_lines(r, tmp_path / "c.jsonl", "rollout", sampling_params=settings))
+    assert bare["verdicts"]["sampling"] == "not_seen", bare["headline"]
+
+
+def test_a_division_behind_the_softmax_shows_without_logits(tmp_path, drawn):
+    r = copy.deepcopy(drawn)
+    r.rollout = [[v / 0.8 for v in lp] for lp in r.train]
+    path = verl_batch(r, tmp_path / "a.pt")
+    result = rollout(path, path, code=1)
+    assert (result["stage"], result["cause"]) == ("sampling", "divided_after") and "0.8" in result["headline"]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_the_same_sampling(tmp_path, healthy, temperature):
+    r = copy.deepcopy(healthy)
+    for i, ids in enumerate(r.responses):
+        r.train[i] = picked((r.train_logits[i] / temperature).log_softmax(-1), ids)
+        r.rollout[i] = picked((r.rollout_logits[i] / temperature).log_softmax(-1), ids)
+    more = {"sampling_params": {"temperature": temperature}}
+    a = plain_lines(r, tmp_path / "a.jsonl", "train", logits=[x.tolist() for x in r.train_logits], **more)
+    b = plain_lines(r, tmp_path / "b.jsonl", "rollout", logits=[x.tolist() for x in r.rollout_logits], **more)
+    result = rollout(a, b)
+    assert result["verdicts"]["sampling"] == "agrees", result["of"]["sampling"]
+    assert accuses_nothing(result)
+
+
+# Routing
+
+
+def with_experts(r, seed=0, layers=2, experts=8):
+    """Router logits of the trainer and what both sides chose."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = [torch.randn(len(p) + len(x), layers, experts, generator=generator) for p, x in zip(r.prompts, r.responses, strict=True)]
+    return logits, [x.topk(2, -1).indices for x in logits]
+
+
+def test_experts_that_are_the_same(tmp_path, healthy):
+    _, chosen = with_experts(healthy)
+    lists = [c.tolist() for c in chosen]
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", routed_experts=lists)
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", routed_experts=[c.flip(-1).tolist() for c in chosen])
+    assert rollout(a, b)["verdicts"]["routing"] == "agrees"
+
+
+def test_experts_with_other_numbers(tmp_path, healthy):
+    _, chosen = with_experts(healthy)
+    theirs = [c.clone() for c in chosen]
+    swap = torch.tensor([0, 1, 5, 3, 4, 2, 6, 7])
+    for c in theirs:
+        c[:, 1] = swap[c[:, 1]]
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", routed_experts=[c.tolist() for c in chosen])
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", routed_experts=[c.tolist() for c in theirs])
+    result = rollout(a, b, code=1)
+    assert (result["stage"], result["cause"]) == ("routing", "experts_renamed")
+    assert "layer 1: 2 of the trainer is 5" in result["headline"]
+    assert accuses_nothing(rollout(a, a, code=5)) and accuses_nothing(rollout(b, b, code=5))
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1.0, "flips"), (0.004, "near_ties")])
+def test_flips_by_their_margin(tmp_path, healthy, size, kind):
+    logits, chosen = with_experts(healthy)
+    generator = torch.Generator().manual_seed(9)
+    # A near tie in every third token.
+    for x, c in zip(logits, chosen, strict=True):
+        for t in range(0, len(x), 3):
+            third = x[t, 0].topk(3).indices[2]
+            x[t, 0, third] = x[t, 0, c[t, 0, 1]] - size / 4
+    theirs = [(x + size * torch.randn(x.shape, generator=generator)).topk(2, -1).indices for x in logits]
+    lists = {"routed_experts": [c.tolist() for c in chosen], "router_logits": [x.tolist() for x in logits]}
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", **lists)
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", routed_experts=[c.tolist() for c in theirs])
+    result = rollout(a, b, code=1 if kind == "flips" else 5)
+    assert result["of"]["routing"]["kind"] == kind, result["headline"]
+    assert result["verdicts"]["routing"] == ("cause" if kind == "flips" else "round_off")
+    without = plain_lines(healthy, tmp_path / "c.jsonl", "train", routed_experts=[c.tolist() for c in chosen])
+    assert rollout(without, b)["verdicts"]["routing"] in ("unsure", "cause" if size == 1.0 else "unsure")
+
+
+# Together
+
+
+def test_records_and_weights(tmp_path, steps):
+    """A stale engine in bfloat16, seen in records and weights; the weights lead."""
+    r = Rollout(state=steps[-1], engine=steps[0], dtype=torch.bfloat16)
+    for side, state in (("train", steps[-1]), ("engine", fused(steps[0], torch.bfloat16))):
+        save(tmp_path / side / "weights", state)
+    plain_lines(r, tmp_path / "train" / "a.jsonl", "train")
+    plain_lines(r, tmp_path / "engine" / "a.jsonl", "rollout")
+    save(tmp_path / "before" / "step_0", steps[0])
+    done = run(
+        ["rollout", tmp_path / "train", tmp_path / "engine", "--history", tmp_path / "before", "-o", tmp_path / "out"], check=False
+    )
+    assert done.returncode == 1, done.stderr
+    first = done.stdout.splitlines()[0]
+    assert first.startswith(f"KL {r.kl():.3g} (k3, {r.tokens()} tokens): weights: ") and "tokens equal" in first, first
+    saved = json.loads((tmp_path / "out" / "msprobe_rollout.json").read_text())
+    assert saved["stage"] == "weight" and saved["cause"] == "stale"
+    page = (tmp_path / "out" / "msprobe_rollout.html").read_text()
+    assert page.count("<rect") > 30 and "request r0, token" in page
+    chinese = run(["rollout", tmp_path / "train", tmp_path / "engine"], check=False, env={"LC_ALL": "zh_CN.UTF-8"})
+    assert "权重" in chinese.stdout and "not seen" not in chinese.stdout, chinese.stdout
+
+
+def test_fail_on(tmp_path, steps):
+    a, b = save(tmp_path / "a", steps[1]), save(tmp_path / "b", fused(steps[0]))
+    for word, code in (("never", 0), ("bug", 1)):
+        done = run(["rollout", a, b, "--fail-on", word], check=False)
+        assert done.returncode == code, done.stderr
+
+
+# Input that is wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.jsonl", '{"token_ids": [1, 2', "a.jsonl"),
+        ("a.jsonl", '{"token_ids": ' + "[" * 300 + "]" * 300 + "}\n", "nests"),
+        ("a.json", '{"loss": [1, 2]}', "nothing that is known"),
+        ("a.pt", "no archive", "a.pt"),
+    ],
+)
+def test_files_that_are_no_records(tmp_path, name, text, says):
+    (tmp_path / name).write_text(text)
+    done = run(["rollout", tmp_path / name, tmp_path / name], check=False)
+    assert done.returncode == 3 and says in done.stderr, (done.returncode, done.stderr)
+
+
+def test_lists_of_other_lengths(tmp_path, drawn):
+    r = copy.deepcopy(drawn)
+    r.rollout = [lp[:-2] for lp in r.rollout]
+    a, b = plain_lines(r, tmp_path / "a.jsonl", "train"), plain_lines(r, tmp_path / "b.jsonl", "rollout")
+    result = rollout(a, b)
+    assert result["kl"] is None and accuses_nothing(result)
+    done = run(["rollout", a, b], check=False)
+    assert "is left out" in done.stdout
+
+
+def test_a_path_that_is_not_there(tmp_path):
+    done = run(["rollout", tmp_path / "none", tmp_path / "none"], check=False)
+    assert done.returncode == 3 and "none does not exist" in done.stderr
