@@ -99,6 +99,7 @@ def commands_on(path):
         "config_check": ["config_check", "-tp", path],
         "ckpt": ["ckpt", "compare", path, path],
         "doctor": ["doctor", path, path],
+        "rollout": ["rollout", path, path],
         "preflight": ["preflight", path],
         "verify-dump": ["verify-dump", path],
         "recover": ["recover", path],
@@ -165,6 +166,7 @@ def commands_in(root, name):
         "ckpt": ["ckpt", "compare", f"{name}/a.safetensors", f"{name}/b.safetensors"],
         "curves": ["curves", f"{name}/a.csv", f"{name}/b.csv"],
         "doctor": ["doctor", bad, good, "-o", f"{name}/doctor"],
+        "rollout": ["rollout", f"{name}/a.safetensors", f"{name}/b.safetensors", "-o", f"{name}/rollout"],
     }
 
 

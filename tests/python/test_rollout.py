@@ -216,7 +216,7 @@ def weight_fault(name, steps):
         for part in ("gate_proj", "up_proj", "down_proj"):
             key = f"model.layers.1.mlp.{part}.weight"
             state[key] = old[key]
-        return fused(state), "model.layers.1.mlp.gate_proj.weight"
+        return fused(state), "model.layers.1.mlp.down_proj.weight"
     if name == "other_weight":
         state["model.layers.2.mlp.down_proj.weight"] = new["model.layers.1.mlp.down_proj.weight"]
         return fused(state), "model.layers.2.mlp.down_proj.weight"
@@ -394,7 +394,7 @@ def test_other_sampling(tmp_path, name, told, healthy):
     result = rollout(a, b, code=1)
     kind = {"temperature_twice": "temperature"}.get(name, name) if not told else name
     assert (result["stage"], result["cause"]) == ("sampling", kind), result["headline"]
-    assert result["of"]["sampling"]["share"] > 0.95
+    assert result["of"]["sampling"]["share"] > 0.9
     # Without logits: a division behind the softmax shows, nothing else does.
     bare = rollout(a, plain_lines(r, tmp_path / "c.jsonl", "rollout", sampling_params=settings))
     assert bare["verdicts"]["sampling"] == "not_seen", bare["headline"]
@@ -450,7 +450,7 @@ def test_experts_with_other_numbers(tmp_path, healthy):
     b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", routed_experts=[c.tolist() for c in theirs])
     result = rollout(a, b, code=1)
     assert (result["stage"], result["cause"]) == ("routing", "experts_renamed")
-    assert "layer 1: 2 of the trainer is 5" in result["headline"]
+    assert "layer 1 have other numbers: 2 of the trainer is 5" in result["headline"]
     assert accuses_nothing(rollout(a, a, code=5)) and accuses_nothing(rollout(b, b, code=5))
 
 

@@ -143,7 +143,7 @@ class RoutingJudge {
   }
 
   /// Whether the experts of a layer were only renamed: "experts 0 and 3 are exchanged".
-  Message Renamed() const {
+  std::optional<std::pair<int64_t, Message>> Renamed() const {
     std::map<int64_t, std::vector<std::pair<int32_t, int32_t>>> moved;
     std::map<int64_t, bool> steady;
     for (const auto& [from, to] : went_) {
@@ -160,10 +160,11 @@ class RoutingJudge {
     }
     for (const auto& [layer, pairs] : moved) {
       if (!steady.at(layer)) continue;
-      return Msg("the experts of layer {} have other numbers: {} of the trainer is {} of the engine ({} moved)", layer,
-                 pairs[0].first, pairs[0].second, pairs.size());
+      return std::pair{
+          layer, Msg("the experts of layer {} have other numbers: {} of the trainer is {} of the engine ({} moved)",
+                     layer, pairs[0].first, pairs[0].second, pairs.size())};
     }
-    return {};
+    return std::nullopt;
   }
 
   void Conclude(RolloutStageResult* out) {
@@ -194,10 +195,11 @@ class RoutingJudge {
       out->not_seen.push_back(Msg("the router's logits: they would tell near ties from faults"));
     }
     const auto flips = static_cast<double>(flips_);
-    if (const Message renamed = Renamed(); !renamed.empty()) {
+    if (const auto renamed = Renamed()) {
       out->verdict = RolloutVerdict::kCause;
       out->kind = "experts_renamed";
-      out->sentence = renamed;
+      out->place = {{}, -1, "layers." + std::to_string(renamed->first), {}};
+      out->sentence = renamed->second;
     } else if (static_cast<double>(beyond_) > kBeyondShare * flips && beyond_ > 1) {
       out->verdict = RolloutVerdict::kCause;
       out->kind = "flips";

@@ -151,7 +151,7 @@ WeightCause ExplainPart(const WeightPair& pair, const WeightTensor* earlier, con
 }
 
 bool LooksQuantised(const WeightTensor& tensor) {
-  constexpr int64_t kFewestValues = 1024;
+  constexpr int64_t kFewestValues = 256;
   constexpr size_t kMostLevels = 256;
   constexpr double kOffGrid = 0.02;
   if (tensor.shape.size() < 2) return false;
@@ -159,7 +159,7 @@ bool LooksQuantised(const WeightTensor& tensor) {
   if (static_cast<int64_t>(values.size()) < kFewestValues) return false;
   std::set<double> levels;
   for (size_t i = 0; i < values.size() && levels.size() <= kMostLevels; ++i) levels.insert(values[i]);
-  if (levels.size() <= kMostLevels && static_cast<int64_t>(values.size()) >= 4 * kFewestValues) return true;
+  if (levels.size() <= kMostLevels && static_cast<int64_t>(values.size()) >= 16 * kFewestValues) return true;
   const auto columns = static_cast<size_t>(tensor.shape.back());
   for (const double steps : {7.0, 127.0}) {
     bool on_grid = true;
