@@ -56,7 +56,9 @@ def fused(state, dtype=torch.float32):
             parts = [state[name.replace("q_proj", part)] for part in ("q_proj", "k_proj", "v_proj")]
             out[name.replace("q_proj", "qkv_proj")] = torch.cat(parts)
         elif ".gate_proj." in name:
-            out[name.replace("gate_proj", "gate_up_proj")] = torch.cat([weight, state[name.replace("gate_proj", "up_proj")]])
+            out[name.replace("gate_proj", "gate_up_proj")] = torch.cat(
+                [weight, state[name.replace("gate_proj", "up_proj")]]
+            )
         elif not any(part in name for part in (".k_proj.", ".v_proj.", ".up_proj.")):
             out[name] = weight
     return {name: weight.to(dtype).contiguous().clone() for name, weight in out.items()}
@@ -121,7 +123,9 @@ class Rollout:
 
     def kl(self):
         """k3, as the programs compute it."""
-        r = torch.tensor([a - b for x, y in zip(self.train, self.rollout, strict=True) for a, b in zip(x, y, strict=True)])
+        r = torch.tensor(
+            [a - b for x, y in zip(self.train, self.rollout, strict=True) for a, b in zip(x, y, strict=True)]
+        )
         return float((r.exp() - r - 1).double().mean())
 
     def tokens(self):

@@ -31,7 +31,11 @@ UNSEEN = {"token": "not_seen", "weight": "not_seen", "sampling": "not_seen", "ro
 
 def rollout(train, engine, *options, code=None):
     done = run(["rollout", train, engine, "--json", *options], check=False)
-    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (done.returncode, done.stderr, done.stdout[:3000])
+    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (
+        done.returncode,
+        done.stderr,
+        done.stdout[:3000],
+    )
     result = json.loads(done.stdout)
     result["verdicts"] = {stage["stage"]: stage["verdict"] for stage in result["stages"]}
     result["of"] = {stage["stage"]: stage for stage in result["stages"]}
@@ -57,7 +61,9 @@ def drawn():
 # What programs write
 
 
-@pytest.mark.parametrize("write", [verl_batch, trl_batch, slime_train, skyrl_batch, nemo_lines], ids=lambda w: w.__name__)
+@pytest.mark.parametrize(
+    "write", [verl_batch, trl_batch, slime_train, skyrl_batch, nemo_lines], ids=lambda w: w.__name__
+)
 def test_a_record_of_both_sides(tmp_path, healthy, write):
     path = write(healthy, tmp_path / ("a.jsonl" if write is nemo_lines else "a.pt"))
     result = rollout(path, path)
@@ -74,8 +80,18 @@ def test_a_record_of_both_sides(tmp_path, healthy, write):
     [
         (slime_train, "0_0.pt", slime_rollout, "0.pt"),
         (skyrl_batch, "batch.pt", skyrl_generator, "out.json"),
-        (lambda r, path: verl_batch(r, path, sides=("train",)), "a.pt", lambda r, path: plain_lines(r, path, "rollout"), "b.jsonl"),
-        (lambda r, path: trl_batch(r, path, sides=("train",)), "a.pt", lambda r, path: plain_lines(r, path, "rollout"), "b.jsonl"),
+        (
+            lambda r, path: verl_batch(r, path, sides=("train",)),
+            "a.pt",
+            lambda r, path: plain_lines(r, path, "rollout"),
+            "b.jsonl",
+        ),
+        (
+            lambda r, path: trl_batch(r, path, sides=("train",)),
+            "a.pt",
+            lambda r, path: plain_lines(r, path, "rollout"),
+            "b.jsonl",
+        ),
     ],
     ids=["slime", "SkyRL", "verl", "TRL"],
 )
@@ -94,7 +110,12 @@ def test_no_gap(tmp_path, drawn):
     a, b = plain_lines(drawn, tmp_path / "a.jsonl", "train"), plain_lines(drawn, tmp_path / "b.jsonl", "rollout")
     result = rollout(a, b, code=0)
     assert result["kl"] == 0
-    assert result["verdicts"] == UNSEEN | {"token": "agrees", "sampling": "agrees", "op": "not_seen", "round_off": "agrees"}
+    assert result["verdicts"] == UNSEEN | {
+        "token": "agrees",
+        "sampling": "agrees",
+        "op": "not_seen",
+        "round_off": "agrees",
+    }
 
 
 # Tokens
@@ -155,7 +176,9 @@ def test_shifted_by_one(tmp_path, healthy, side, write):
 def test_positions_that_count_padding(tmp_path, healthy):
     batch = torch.load(verl_batch(healthy, tmp_path / "a.pt"))
     width = batch["input_ids"].shape[1]
-    path = verl_batch(healthy, tmp_path / "b.pt", position_ids=torch.arange(width).expand(len(healthy.prompts), -1).clone())
+    path = verl_batch(
+        healthy, tmp_path / "b.pt", position_ids=torch.arange(width).expand(len(healthy.prompts), -1).clone()
+    )
     result = rollout(path, path, code=1)
     assert (result["stage"], result["cause"]) == ("token", "positions")
     assert "begin at 3" in result["headline"]
@@ -280,7 +303,11 @@ def test_a_tied_head_that_was_forgotten(tmp_path):
     result = rollout(tmp_path / "train", tmp_path / "engine", code=1)
     assert (result["stage"], result["cause"]) == ("weight", "tied_head"), result["headline"]
     assert rollout(train, tmp_path / "engine", code=1)["stage"] == "weight"
-    save(tmp_path / "right", fused(new) | {"lm_head.weight": new["model.embed_tokens.weight"].clone()}, tie_word_embeddings=True)
+    save(
+        tmp_path / "right",
+        fused(new) | {"lm_head.weight": new["model.embed_tokens.weight"].clone()},
+        tie_word_embeddings=True,
+    )
     assert rollout(train, tmp_path / "right", code=0)["verdicts"]["weight"] == "agrees"
 
 
@@ -309,7 +336,9 @@ def test_asynchronous_training_is_behind(tmp_path, steps):
     # A part that is behind is no lag.
     half = dict(steps[2])
     half["model.layers.0.mlp.down_proj.weight"] = steps[1]["model.layers.0.mlp.down_proj.weight"]
-    assert rollout(train, save(tmp_path / "half", fused(half)), *history, "--allowed-lag", 1, code=1)["cause"] == "partial"
+    assert (
+        rollout(train, save(tmp_path / "half", fused(half)), *history, "--allowed-lag", 1, code=1)["cause"] == "partial"
+    )
 
 
 def test_a_quantised_engine(tmp_path, steps):
@@ -339,7 +368,11 @@ def test_adapters_that_are_merged(tmp_path, steps):
             continue
         stem = "base_model.model." + name.removesuffix(".weight")
         a, b = torch.randn(4, w.shape[1], generator=generator), torch.randn(w.shape[0], 4, generator=generator) / 50
-        train |= {f"{stem}.base_layer.weight": w, f"{stem}.lora_A.default.weight": a, f"{stem}.lora_B.default.weight": b}
+        train |= {
+            f"{stem}.base_layer.weight": w,
+            f"{stem}.lora_A.default.weight": a,
+            f"{stem}.lora_B.default.weight": b,
+        }
         state[name] = w + 2 * b @ a
     result = rollout(save(tmp_path / "a", train), save(tmp_path / "b", fused(state)), code=0)
     assert result["of"]["weight"]["kind"] == "merged", result["headline"]
@@ -428,7 +461,10 @@ def test_the_same_sampling(tmp_path, healthy, temperature):
 def with_experts(r, seed=0, layers=2, experts=8):
     """Router logits of the trainer and what both sides chose."""
     generator = torch.Generator().manual_seed(seed)
-    logits = [torch.randn(len(p) + len(x), layers, experts, generator=generator) for p, x in zip(r.prompts, r.responses, strict=True)]
+    logits = [
+        torch.randn(len(p) + len(x), layers, experts, generator=generator)
+        for p, x in zip(r.prompts, r.responses, strict=True)
+    ]
     return logits, [x.topk(2, -1).indices for x in logits]
 
 
@@ -486,7 +522,8 @@ def test_records_and_weights(tmp_path, steps):
     plain_lines(r, tmp_path / "engine" / "a.jsonl", "rollout")
     save(tmp_path / "before" / "step_0", steps[0])
     done = run(
-        ["rollout", tmp_path / "train", tmp_path / "engine", "--history", tmp_path / "before", "-o", tmp_path / "out"], check=False
+        ["rollout", tmp_path / "train", tmp_path / "engine", "--history", tmp_path / "before", "-o", tmp_path / "out"],
+        check=False,
     )
     assert done.returncode == 1, done.stderr
     first = done.stdout.splitlines()[0]
