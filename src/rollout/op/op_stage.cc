@@ -133,9 +133,9 @@ void AddFault(const LineFindings& found, const TokenPairs& pairs, RolloutStageRe
   out->kind = fault.how.found() ? fault.how.kind : "op";
   const double explained = fault.own > 0 ? std::clamp(1 - fault.how.left / fault.own, 0.0, 1.0) : 1;
   if (fault.how.found()) {
-    out->sentence = Msg("{}: {} (explains {:.0f} % of its difference)", place, fault.how.words, explained * 100);
+    out->sentence = Msg("{} (explains {:.0f} % of its difference)", fault.how.words, explained * 100);
   } else {
-    out->sentence = Msg("{}: given the same, it makes something else", place);
+    out->sentence = Msg("given the same, it makes something else");
   }
   out->figures.emplace_back("explained", fault.how.found() ? explained : 0);
   out->figures.emplace_back("error", d.error);
