@@ -68,15 +68,15 @@ Message HowChanged(Detector detector, double before, double after) {
   const bool positive = before > 0 && after > 0;
   const double times = after / before;
   if (detector == Detector::kSpike) {
-    return positive ? Msg("{:.3g} times as large at once", times)
+    return positive ? Msg("{} times as large at once", TimesText(times, 3))
                     : Msg("{:.3g} instead of {:.3g} at once", after, before);
   }
   if (detector == Detector::kTrend) {
-    return positive ? Msg("{:.3g} times as large by a drift", times)
+    return positive ? Msg("{} times as large by a drift", TimesText(times, 3))
                     : Msg("{:.3g} instead of {:.3g} by a drift", after, before);
   }
   const Message factor =
-      positive ? Msg("{:.3g} times as large", times) : Msg("{:.3g} instead of {:.3g}", after, before);
+      positive ? Msg("{} times as large", TimesText(times, 3)) : Msg("{:.3g} instead of {:.3g}", after, before);
   return detector == Detector::kVariance ? Msg("noise {}", factor) : factor;
 }
 

@@ -177,8 +177,8 @@ Message WhyLost(const LowPrecisionLayer& layer, size_t plan) {
       return Msg("{:.2g} % of the {} become 0", 100 * ShareOf(o.counts->casts.to_zero, o.counts->elements), o.name);
   }
   if (layer.losses.outliers.count > 0)
-    return Msg("channel {} of the input is {:.3g} times the median channel", layer.losses.outliers.largest,
-               layer.losses.outliers.times);
+    return Msg("channel {} of the input is {} times the median channel", layer.losses.outliers.largest,
+               TimesText(layer.losses.outliers.times, 3));
   return Msg("{:.2g} times the error that rounding gives", WorstTimesFloor(loss));
 }
 

@@ -87,8 +87,8 @@ Message KernelText(const CompiledKernel& k) {
   const std::string node = OneLine(k.blamed.empty() ? k.node : k.blamed);
   std::string lines;
   for (const std::string& line : k.lines) lines += (lines.empty() ? "" : ", ") + OneLine(line);
-  Message out = Msg("  {} {}: {} is compiled wrong, {:.3g} times what rounding explains, eager {:.3g} ({})\n",
-                    k.direction, OneLine(k.kernel), node, k.compiled, k.eager, lines);
+  Message out = Msg("  {} {}: {} is compiled wrong, {} times what rounding explains, eager {:.3g} ({})\n", k.direction,
+                    OneLine(k.kernel), node, TimesText(k.compiled, 3), k.eager, lines);
   if (!k.repro.empty()) out += Msg("    script: {}\n", OneLine(k.repro));
   return out;
 }

@@ -48,7 +48,7 @@ TEST(Story, NamesThePlaceTheValuesAndTheWay) {
   EXPECT_EQ(StoryText(Told(OfWeight()), Language::kEnglish),
             "Origin: ranks 2, 1, step 3, layers.1.mlp: its parameter weight differs by 25 % before it is used\n"
             "  op: Functional.linear.7.forward at model.py:93 in forward\n"
-            "  value: input.1 Norm 12.65, golden 10.12 (25 %), 2.1e+04 times what rounding explains\n"
+            "  value: input.1 Norm 12.65, golden 10.12 (25 %), 21,000 times what rounding explains\n"
             "  spread: reaches rank 0 through Distributed.all_reduce.36.forward from rank 2\n"
             "  inherited: 5 ops only pass it on (3 forward, 2 backward); first in layers.1.mlp (5)\n"
             "  next: compare the checkpoints, the initialisation and the optimizer steps before it\n");

@@ -275,7 +275,7 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
   if (!Measured(o)) return out;
   if (o.units > 1 && std::isinf(o.units)) add(say({"far beyond rounding", "远超舍入误差"}));
   if (o.units > 1 && std::isfinite(o.units))
-    add(say({"{:.2g} times what rounding explains", "为舍入误差的 {:.2g} 倍"}, o.units));
+    add(say({"{} times what rounding explains", "为舍入误差的 {} 倍"}, TimesText(o.units, 2)));
   return out;
 }
 
