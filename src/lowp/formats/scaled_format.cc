@@ -64,7 +64,7 @@ class RunStore {
   RunStore(const ScaledFormat& format, const CastRules& rules, float largest)
       : format_(format), rules_(rules), tensor_largest_(largest) {
     if (format.scale == ScaleKind::kTwoLevels)
-      tensor_scale_ = tensor_largest_ / (FindNumberFormat("e4m3")->largest * format.element->largest);
+      tensor_scale_ = tensor_largest_ / (block_scales_.largest * format.element->largest);
   }
 
   /// `largest` is that of those which share the scale; `first` the place of the first one.
@@ -83,29 +83,38 @@ class RunStore {
     AddSquares(in, out, n);
     counts_.elements += static_cast<uint64_t>(n);
   }
-  const StoredCounts& counts() const { return counts_; }
+  StoredCounts counts() const {
+    StoredCounts out = counts_;
+    for (const double e : errors_) out.error2 += e;
+    for (const double v : values_) out.value2 += v;
+    return out;
+  }
 
  private:
-  /// In float64, several sums side by side.
+  /// In float64, several sums side by side. NaN and infinities count as 0, whatever they were stored as. In two loops,
+  /// which compilers turn into vectors.
   void AddSquares(const float* in, const float* out, int64_t n) {
-    constexpr int64_t kSums = 8;
-    std::array<double, kSums> errors{}, values{};
-    const auto add = [&](int64_t i, int64_t lane) {
-      const double value = IfFinite(in[i], in[i]), error = IfFinite(in[i], out[i]) - value;
-      errors[static_cast<size_t>(lane)] += error * error, values[static_cast<size_t>(lane)] += value * value;
-    };
+    std::array<float, kPart> values, errors;
+    for (int64_t begin = 0; begin < n; begin += kPart) {
+      const int64_t some = std::min(kPart, n - begin);
+      const float *x = in + begin, *y = out + begin;
+      for (int64_t i = 0; i < some; ++i) {
+        const int32_t finite = -static_cast<int32_t>((std::bit_cast<int32_t>(x[i]) & 0x7FFFFFFF) < 0x7F800000);
+        values[static_cast<size_t>(i)] = std::bit_cast<float>(std::bit_cast<int32_t>(x[i]) & finite);
+        errors[static_cast<size_t>(i)] = std::bit_cast<float>(std::bit_cast<int32_t>(y[i] - x[i]) & finite);
+      }
+      AddTo(values.data(), some, &values_), AddTo(errors.data(), some, &errors_);
+    }
+  }
+  static void AddTo(const float* v, int64_t n, std::array<double, 8>* sums) {
+    std::array<double, 8> own = *sums;
     int64_t i = 0;
     for (; i + kSums <= n; i += kSums) {
-      for (int64_t lane = 0; lane < kSums; ++lane) add(i + lane, lane);
+      for (int64_t lane = 0; lane < kSums; ++lane)
+        own[static_cast<size_t>(lane)] += double{v[i + lane]} * double{v[i + lane]};
     }
-    for (; i < n; ++i) add(i, 0);
-    for (const double e : errors) counts_.error2 += e;
-    for (const double v : values) counts_.value2 += v;
-  }
-  /// `then`, but 0 where `of` is NaN or infinite, whatever that was stored as.
-  static float IfFinite(float of, float then) {
-    const bool finite = (std::bit_cast<int32_t>(of) & 0x7FFFFFFF) < 0x7F800000;
-    return std::bit_cast<float>(std::bit_cast<int32_t>(then) & -static_cast<int32_t>(finite));
+    for (; i < n; ++i) own[0] += double{v[i]} * double{v[i]};
+    *sums = own;
   }
   void Scales(float largest, float* up, float* down, bool* divides) const {
     const NumberFormat& element = *format_.element;
@@ -125,20 +134,23 @@ class RunStore {
   }
   /// NVFP4's scale of a block, a number of E4M3 that is at least its smallest normal one.
   float BlockScale(float largest) const {
-    const NumberFormat& e4m3 = *FindNumberFormat("e4m3");
     const float wanted = largest / format_.element->largest / tensor_scale_;
-    const float clamped = std::clamp(wanted, std::ldexp(1.0F, e4m3.least_power), e4m3.largest);
+    const float clamped = std::clamp(wanted, least_scale_, block_scales_.largest);
     float scale;
     CastCounts ignored;
-    CastNumbers(e4m3, {}, &clamped, 1, 1, &scale, &ignored);
+    CastNumbers(block_scales_, {}, &clamped, 1, 1, &scale, &ignored);
     return scale;
   }
 
   const ScaledFormat& format_;
   const CastRules& rules_;
   const float tensor_largest_;
+  const NumberFormat& block_scales_ = *FindNumberFormat("e4m3");  // of kTwoLevels
+  const float least_scale_ = std::ldexp(1.0F, block_scales_.least_power);
   float tensor_scale_ = 0;
-  StoredCounts counts_;
+  static constexpr int64_t kSums = 8, kPart = 256;
+  std::array<double, kSums> errors_{}, values_{};
+  StoredCounts counts_;  // without the sums
 };
 
 float LargestOfTile(const DenseMatrix& in, int64_t row, int64_t rows, int64_t col, int64_t cols) {
