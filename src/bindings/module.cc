@@ -14,6 +14,7 @@
 
 #include "bindings/bind_formats.h"
 #include "bindings/bind_regions.h"
+#include "bindings/fingerprints.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
 #include "bindings/mindspore/primitives.h"
@@ -498,4 +499,5 @@ NB_MODULE(_core, m) {
   BindParameterReader(m);
   BindStepVisits(m);
   BindOptimizerStep(m);
+  BindFingerprints(m);
 }

@@ -19,13 +19,6 @@
 namespace msprobe {
 namespace {
 
-void FillFacts(ModelFacts* to, const ModelFacts& from) {
-  for (const auto member : {&ModelFacts::heads, &ModelFacts::groups, &ModelFacts::head_dim, &ModelFacts::hidden,
-                            &ModelFacts::ffn, &ModelFacts::experts}) {
-    if (to->*member == 0) to->*member = from.*member;
-  }
-}
-
 bool IsTable(const std::string& name) {
   const std::string what = ParseWeightName(name).what;
   return what == "embed" || what == "head";
@@ -297,6 +290,13 @@ void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size
 }
 
 }  // namespace
+
+void FillFacts(ModelFacts* to, const ModelFacts& from) {
+  for (const auto member : {&ModelFacts::heads, &ModelFacts::groups, &ModelFacts::head_dim, &ModelFacts::hidden,
+                            &ModelFacts::ffn, &ModelFacts::experts}) {
+    if (to->*member == 0) to->*member = from.*member;
+  }
+}
 
 StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file, bool values) {
   FillFacts(&a->facts, b->facts);

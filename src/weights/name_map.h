@@ -6,6 +6,9 @@
 
 namespace msprobe {
 
+/// What `to` does not say is taken from `from`.
+void FillFacts(ModelFacts* to, const ModelFacts& from);
+
 /// Facts that one checkpoint lacks are taken from the other. Without `values` only names, shapes and what checkpoints
 /// say of themselves count. kBadInput where `file` names what is not there.
 StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file, bool values = true);

@@ -11,16 +11,8 @@ namespace {
 
 constexpr int64_t kMostExperts = 4096;
 
-/// What the names of a checkpoint say together.
-struct Style {
-  bool two_stacks = false;  // encoder and decoder
-  bool conv1d = false;      // weights are stored as [in, out]
-  bool gated = false;       // "up" is the first linear of a gated layer, where both are fused
-  bool has_w3 = false;
-};
-
-Style StyleOf(const Checkpoint& c, const std::vector<WeightName>& names) {
-  Style style;
+RoleStyle StyleOf(const Checkpoint& c, const std::vector<WeightName>& names) {
+  RoleStyle style;
   bool encoder = false, decoder = false;
   int64_t fc1_rows = 0, fc2_columns = 0;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -92,10 +84,10 @@ std::vector<Fused> KvRows(const ModelFacts& facts, const std::string& leaf, int6
 
 class RoleMaker {
  public:
-  RoleMaker(const ModelFacts& facts, const Style& style, std::vector<RoleTensor>* out)
+  RoleMaker(const ModelFacts& facts, const RoleStyle& style, std::vector<RoleTensor>* out)
       : facts_(facts), style_(style), out_(out) {}
 
-  void Add(const WeightName& name, const WeightTensor& tensor, size_t source) {
+  void Add(const WeightName& name, const WeightTensor& tensor, size_t source, int64_t first_expert) {
     source_ = source;
     WeightTensor t = tensor;
     if (name.what.empty()) return Put(Prefix(name) + name.rest, name.kernel ? Transposed(std::move(t)) : t);
@@ -103,8 +95,8 @@ class RoleMaker {
     if (experts && t.shape[0] <= kMostExperts) {
       for (int64_t i = 0; i < t.shape[0]; ++i) {
         WeightName one = name;
-        one.expert = i;
-        AddOne(one, SelectFirst(t, i, fmt::format("expert {}", i)));
+        one.expert = first_expert + i;
+        AddOne(one, SelectFirst(t, i, fmt::format("expert {}", first_expert + i)));
       }
       return;
     }
@@ -152,7 +144,7 @@ class RoleMaker {
   }
 
   const ModelFacts& facts_;
-  const Style& style_;
+  const RoleStyle& style_;
   std::vector<RoleTensor>* out_;
   size_t source_ = 0;
 };
@@ -171,22 +163,40 @@ std::vector<WeightName> NamesOf(const Checkpoint& checkpoint) {
   return names;
 }
 
+/// What one of `shards` ranks of tensor parallelism holds; each has at least one group.
+ModelFacts FactsOfShard(ModelFacts facts, int64_t shards) {
+  if (shards <= 1 || facts.heads <= 0 || facts.heads % shards != 0) return facts;
+  if (facts.head_dim == 0) facts.head_dim = facts.hidden / facts.heads;
+  facts.groups = std::max<int64_t>(1, (facts.groups > 0 ? facts.groups : facts.heads) / shards);
+  facts.heads /= shards;
+  return facts;
+}
+
 }  // namespace
 
+RolePlan::RolePlan(const Checkpoint& checkpoint)
+    : checkpoint_(checkpoint),
+      names_(NamesOf(checkpoint)),
+      first_expert_(names_.size(), 0),
+      style_(StyleOf(checkpoint, names_)) {}
+
+void RolePlan::AddParts(const WeightTensor& t, size_t source, int64_t shards, std::vector<RoleTensor>* out) const {
+  const ModelFacts facts = FactsOfShard(checkpoint_.facts, shards);
+  WeightName name = names_[source];
+  if (name.expert >= 0) name.expert += first_expert_[source];
+  RoleMaker(facts, style_, out).Add(name, t, source, first_expert_[source]);
+}
+
 std::vector<RoleTensor> RolesOf(const Checkpoint& checkpoint) {
-  const std::vector<WeightName> names = NamesOf(checkpoint);
-  const Style style = StyleOf(checkpoint, names);
+  const RolePlan plan(checkpoint);
   std::vector<RoleTensor> out;
-  RoleMaker maker(checkpoint.facts, style, &out);
-  for (size_t i = 0; i < names.size(); ++i) maker.Add(names[i], checkpoint.tensors[i], i);
+  for (size_t i = 0; i < checkpoint.tensors.size(); ++i) plan.AddParts(checkpoint.tensors[i], i, 1, &out);
   return out;
 }
 
 std::string PartAt(const Checkpoint& checkpoint, size_t source, const std::vector<int64_t>& place) {
-  const std::vector<WeightName> names = NamesOf(checkpoint);
-  const Style style = StyleOf(checkpoint, names);
   std::vector<RoleTensor> parts;
-  RoleMaker(checkpoint.facts, style, &parts).Add(names[source], checkpoint.tensors[source], source);
+  RolePlan(checkpoint).AddParts(checkpoint.tensors[source], source, 1, &parts);
   for (const RoleTensor& part : parts) {
     for (const WeightBlock& block : part.tensor.blocks) {
       if (block.origin.size() != place.size()) continue;
