@@ -47,11 +47,12 @@ constexpr std::string_view kO[] = {"o_proj", "wo",  "out_proj",    "linear_proj"
                                    "proj",   "w_o", "output_proj", "output_dense"};
 constexpr std::string_view kGate[] = {"gate_proj", "w1", "wi_0", "linear_gate"};
 constexpr std::string_view kUp[] = {"up_proj", "w3", "wi_1"};
-constexpr std::string_view kGateUp[] = {"gate_up_proj", "w13", "gate_up", "w_gate_hidden", "gate_up_weight"};
+constexpr std::string_view kGateUp[] = {"gate_up_proj",   "w13",       "gate_up", "w_gate_hidden",
+                                        "gate_up_weight", "w13_weight"};
 constexpr std::string_view kFc1[] = {"c_fc", "linear_fc1", "dense_h_to_4h", "wi",          "fc1",
                                      "lin1", "fc_in",      "mapping",       "intermediate"};
 constexpr std::string_view kDown[] = {"down_proj", "w2",   "wo",     "c_proj",     "linear_fc2", "dense_4h_to_h",
-                                      "fc2",       "lin2", "fc_out", "projection", "dense"};
+                                      "fc2",       "lin2", "fc_out", "projection", "dense",      "w2_weight"};
 constexpr std::string_view kRouter[] = {"router", "gate", "wg", "classifier", "gate_layer"};
 constexpr std::string_view kNorm1[] = {"input_layernorm",
                                        "attention_norm",

@@ -40,7 +40,7 @@ struct Fused {
 };
 
 /// Rows of q, k and v in a tensor of `rows`; empty where the heads are not known.
-std::vector<Fused> QkvRows(const ModelFacts& facts, const std::string& leaf, int64_t rows) {
+std::vector<Fused> QkvRows(const ModelFacts& facts, const std::string& leaf, int64_t rows, bool thirds) {
   std::vector<Fused> out{{"q", {}}, {"k", {}}, {"v", {}}};
   const int64_t heads = facts.heads;
   const int64_t groups = facts.groups > 0 ? facts.groups : heads;
@@ -58,7 +58,7 @@ std::vector<Fused> QkvRows(const ModelFacts& facts, const std::string& leaf, int
     }
     return out;
   }
-  if (!known && rows % 3 != 0) return {};
+  if (!known && (!thirds || rows % 3 != 0)) return {};
   const int64_t q = known ? heads * size : rows / 3, k = known ? groups * size : rows / 3;
   out[0].rows = {{0, q}};
   out[1].rows = {{q, q + k}};
@@ -130,8 +130,8 @@ class RoleMaker {
     }
     const std::string fused_what = what.substr(what.find('.') + 1);
     if ((fused_what == "qkv" || fused_what == "kv") && !t.shape.empty()) {
-      const std::vector<Fused> parts =
-          fused_what == "kv" ? KvRows(facts_, name.leaf, t.shape[0]) : QkvRows(facts_, name.leaf, t.shape[0]);
+      const std::vector<Fused> parts = fused_what == "kv" ? KvRows(facts_, name.leaf, t.shape[0])
+                                                          : QkvRows(facts_, name.leaf, t.shape[0], style_.thirds);
       const std::string block = what.substr(0, what.find('.'));
       for (const Fused& fused : parts) {
         Put(fmt::format("{}{}.{} {}", prefix, block, fused.part, name.param),
@@ -174,11 +174,13 @@ ModelFacts FactsOfShard(ModelFacts facts, int64_t shards) {
 
 }  // namespace
 
-RolePlan::RolePlan(const Checkpoint& checkpoint)
+RolePlan::RolePlan(const Checkpoint& checkpoint, bool guess)
     : checkpoint_(checkpoint),
       names_(NamesOf(checkpoint)),
       first_expert_(names_.size(), 0),
-      style_(StyleOf(checkpoint, names_)) {}
+      style_(StyleOf(checkpoint, names_)) {
+  style_.thirds = guess;
+}
 
 void RolePlan::AddParts(const WeightTensor& t, size_t source, int64_t shards, std::vector<RoleTensor>* out) const {
   const ModelFacts facts = FactsOfShard(checkpoint_.facts, shards);

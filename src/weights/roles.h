@@ -15,6 +15,7 @@ struct RoleStyle {
   bool conv1d = false;      // weights are stored as [in, out]
   bool gated = false;       // "up" is the first linear of a gated layer, where both are fused
   bool has_w3 = false;
+  bool thirds = true;  // q, k and v are taken to be as long where the heads are not known
 };
 
 /// A tensor, or a part of one, and what it is. Parts are as they lie in fused tensors: q, k and v of each group of
@@ -30,7 +31,8 @@ struct RoleTensor {
 /// What the names and shapes of a checkpoint say together of each tensor. The checkpoint must outlive it.
 class RolePlan {
  public:
-  explicit RolePlan(const Checkpoint& checkpoint);
+  /// Without `guess`, fused q, k and v stay one where the heads are not known.
+  explicit RolePlan(const Checkpoint& checkpoint, bool guess = true);
   /// Adds the parts of `t`, which is tensor `source` or some blocks of it. `shards`: `t` is what one of so many ranks
   /// of tensor parallelism holds, which share the heads; of those of k and v there may be copies.
   void AddParts(const WeightTensor& t, size_t source, int64_t shards, std::vector<RoleTensor>* out) const;

@@ -5,10 +5,16 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
+import torch
+
+from .. import _core
 from .._capture.debugger import Debugger
 from .._capture.lifecycle import locked
+from .._capture.log import logger
 from .arguments import ModelOrModels, check_model, fifth_argument
+from .fingerprint import WeightFingerprint, Weights, free_path, make_fingerprint
 from .framework import PYTORCH
+from .weight_shards import is_module
 
 
 class PrecisionDebugger(Debugger):
@@ -149,6 +155,59 @@ class PrecisionDebugger(Debugger):
         check_model(model)
         if not self._is_child():
             self._features.monitor(model)
+
+    @classmethod
+    @locked
+    def fingerprint(
+        cls,
+        model: Weights,
+        name: str = "weights",
+        path: Union[str, "os.PathLike[str]", None] = None,
+        *,
+        dtype: Union[str, torch.dtype, None] = None,
+        config: Any = None,
+        tensor_parallel: Optional[tuple] = None,
+        expert_parallel: Optional[tuple] = None,
+    ) -> Optional[WeightFingerprint]:
+        """Writes a hash for each row of each weight, so that two programs can tell whether they hold the same weights.
+
+        `msprobe weights compare` compares what a trainer and an engine wrote, fused or not, and sharded or not. Nothing is
+        gathered, no collective is called and the weights stay as they are.
+
+        Args:
+            model: A model, a list of models (chunks of a pipeline), or a dict or pairs of names and tensors: a bucket of a
+                synchronisation.
+            name: What moment this is, such as `before`, `bucket` or `after`.
+            path: The file. None for `{dump_path}/fingerprint/{name}/step{n}/rank{r}.json`; a second bucket of a step gets a
+                file of its own, a second model takes the place of the first.
+            dtype: Round floating-point weights to this type first, as the synchronisation does: `"bfloat16"`.
+            config: The configuration of the model (`model.config`), which says how many heads there are, where `model` is a
+                bucket with fused weights.
+            tensor_parallel: (rank, size) of tensor parallelism, where the layers do not say it. DTensor, FSDP, Megatron and
+                the layers of vLLM and sglang do.
+            expert_parallel: (rank, size) of expert parallelism, where the layers do not say it.
+
+        Returns:
+            The fingerprint, or None where it could not be made; the log then says why.
+
+        Raises:
+            MsprobeException: No `path` is given and PrecisionDebugger has not been constructed.
+        """
+        where = None if path is not None else cls._get()
+        if where is not None and where._is_child():
+            return None
+        rank = PYTORCH.rank_of_process() or 0
+        step = where._schedule.step if where is not None else -1
+        try:
+            if where is not None:
+                directory = os.path.join(where._config.dump_path, "fingerprint", name, f"step{step}")
+                path = free_path(directory, rank, not is_module(model))
+            options = {"step": step, "ranks": (rank, max(1, PYTORCH.ranks_of_training())), "dtype": dtype, "config": config}
+            options.update(tensor_parallel=tensor_parallel, expert_parallel=expert_parallel)
+            return _core.run_unseen(lambda: make_fingerprint(model, name, os.fspath(path), **options))
+        except (AttributeError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:
+            logger.warning("no fingerprint %s was made: %s: %s", name, type(error).__name__, error)
+            return None
 
 
 # Without it help() and notebooks show the parameters of __new__, which takes anything.

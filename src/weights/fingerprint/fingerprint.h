@@ -26,9 +26,10 @@ enum class NoPrint : uint8_t {
   kNone,
   kCutInWord,  ///< its shard begins or ends inside of 8 bytes
   kScattered,  ///< its shard is no rectangle of rows and columns
-  kNoValues    ///< its values are not there: a sum that is still to be made, a device without memory
+  kNoValues,   ///< its values are not there: a sum that is still to be made, a device without memory
+  kNoHeads     ///< one of several shards of fused q, k and v, whose heads are not known
 };
-inline constexpr std::array<std::string_view, 4> kNoPrintNames{"", "cut_in_word", "scattered", "no_values"};
+inline constexpr std::array<std::string_view, 5> kNoPrintNames{"", "cut_in_word", "scattered", "no_values", "no_heads"};
 
 /// A weight, or the part of one: "q" of a fused weight, an expert.
 struct WeightPrint {

@@ -40,6 +40,12 @@ void PlacePart(const WeightShard& shard, const WeightName& name, RoleTensor* par
   for (WeightBlock& block : part->tensor.blocks) block.begin[dim] += own * index;
 }
 
+/// Rows of q, k and v take turns in the shards of a fused weight, so they must be told apart.
+bool MixesHeads(const WeightShard& shard, const WeightName& name, const RoleTensor& part) {
+  const bool fused = name.what.ends_with(".qkv") || name.what.ends_with(".kv");
+  return fused && part.tensor.part.empty() && shard.cut != ShardCut::kNone && shard.shards > 1;
+}
+
 WeightPrint PrintOf(const RoleTensor& part, const WeightShard& shard) {
   WeightPrint out;
   out.role = part.role;
@@ -99,7 +105,7 @@ size_t FingerprintMaker::Add(WeightShard shard) {
 void FingerprintMaker::Plan() {
   if (plan_) return;
   names_.facts = out_.facts;
-  plan_.emplace(names_);
+  plan_.emplace(names_, false);
   for (size_t i = 0; i < shards_.size(); ++i) plan_->RenumberExperts(i, shards_[i].first_expert);
 }
 
@@ -109,7 +115,10 @@ std::vector<RoleTensor> FingerprintMaker::PartsOf(size_t index, const WeightTens
   plan_->AddParts(t, index, shard.cut == ShardCut::kNone ? 1 : shard.shards, &parts);
   for (RoleTensor& part : parts) PlacePart(shard, plan_->name(index), &part);
   if (prints_[index].empty()) {
-    for (const RoleTensor& part : parts) prints_[index].push_back(PrintOf(part, shard));
+    for (const RoleTensor& part : parts) {
+      prints_[index].push_back(PrintOf(part, shard));
+      if (MixesHeads(shard, plan_->name(index), part)) prints_[index].back().none = NoPrint::kNoHeads;
+    }
   }
   return parts;
 }
@@ -195,7 +204,9 @@ StatusOr<Fingerprint> FingerprintOf(const Checkpoint& checkpoint, DType dtype) {
   out.path = checkpoint.path;
   out.facts = checkpoint.facts;
   out.notes = checkpoint.notes;
-  const std::vector<RoleTensor> parts = RolesOf(checkpoint);
+  const RolePlan plan(checkpoint, false);
+  std::vector<RoleTensor> parts;
+  for (size_t i = 0; i < checkpoint.tensors.size(); ++i) plan.AddParts(checkpoint.tensors[i], i, 1, &parts);
   for (const RoleTensor& part : parts) {
     WeightShard shard;
     shard.dtype = part.tensor.dtype;

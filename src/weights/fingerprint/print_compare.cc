@@ -51,13 +51,17 @@ class PrintJudge {
       return out;
     }
     const WholePrint &a = *pair.a, &b = *pair.b;
-    if (a.copies || b.copies) {
+    if (!Comparable(a, b, &out)) return out;
+    out.rows = std::min(a.size.rows, b.size.rows);
+    const int64_t words = std::max(a_.facts.vocab, b_.facts.vocab);
+    if (a.head.table && words > 0) out.rows = std::min(out.rows, words);
+    const auto differ = [&](const WholePrint& w) { return w.copies && w.copies->row < out.rows; };
+    if (differ(a) || differ(b)) {
       out.verdict = PrintVerdict::kCopies;
-      out.copies = a.copies ? a.copies : b.copies;
-      out.notes.push_back(a.copies ? Msg("in A") : Msg("in B"));
+      out.copies = differ(a) ? a.copies : b.copies;
+      out.notes.push_back(differ(a) ? Msg("in A") : Msg("in B"));
       return out;
     }
-    if (!Comparable(a, b, &out)) return out;
     Rows(a, b, &out);
     return out;
   }
@@ -118,9 +122,6 @@ class PrintJudge {
   }
 
   void Rows(const WholePrint& a, const WholePrint& b, PrintDiff* out) {
-    out->rows = std::min(a.size.rows, b.size.rows);
-    const int64_t words = std::max(a_.facts.vocab, b_.facts.vocab);
-    if (a.head.table && words > 0) out->rows = std::min(out->rows, words);
     if (out->rows < std::max(a.size.rows, b.size.rows)) {
       out->notes.push_back(Msg("padded: rows from {} on are left out", out->rows));
     }

@@ -55,6 +55,8 @@ Message WhyText(NoPrint none) {
     case NoPrint::kCutInWord: return Msg("its shards are cut inside of 8 bytes");
     case NoPrint::kScattered: return Msg("its shards are no rectangles of rows and columns");
     case NoPrint::kNoValues: return Msg("its values were not there");
+    case NoPrint::kNoHeads:
+      return Msg("its shards fuse q, k and v, and nothing says how many heads there are (config=)");
     case NoPrint::kNone: break;
   }
   return {};
@@ -179,7 +181,8 @@ Message PrintsText(const WholeModel& a, const WholeModel& b, const PrintComparis
   for (const auto& [side, m] : {std::pair{"A", &a}, {"B", &b}}) {
     out += Msg("{} {}: {} weights, {} of {} ranks\n", side, OneLine(m->path), m->weights.size(), m->ranks, m->world);
   }
-  out += Msg("{}\n", HeadlineOf(Conclude(JudgementsOf(comparison))));
+  const Conclusion conclusion = Conclude(JudgementsOf(comparison));
+  if (conclusion.kind != JudgementKind::kBitEqual) out += Msg("{}\n", HeadlineOf(conclusion));
   std::vector<const PrintDiff*> shown;
   for (const PrintDiff& diff : comparison.weights) {
     if (all || diff.verdict != PrintVerdict::kEqual) shown.push_back(&diff);
