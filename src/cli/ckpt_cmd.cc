@@ -26,7 +26,7 @@ namespace {
 
 struct CkptArgs {
   std::string a, b, output, map, map_out;
-  bool all = false, optimizer = false;
+  bool all = false, optimizer = false, exact = false;
 };
 
 constexpr size_t kMostShown = 30;
@@ -55,7 +55,7 @@ void WritePlace(const Checkpoint& a, const Checkpoint& b, std::string_view key, 
   });
 }
 
-void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightDiff& diff,
+void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightDiff& diff, bool exact,
                JsonWriter* json) {
   json->BeginObject();
   json->Member("a", pair.a.label());
@@ -66,7 +66,8 @@ void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair,
   json->Member("dtype_b", DTypeName(pair.b.dtype));
   json->Member("shape_a", pair.a.shape);
   json->Member("shape_b", pair.b.shape);
-  json->Member("verdict", WeightVerdictText(diff.verdict));
+  const bool no_copy = exact && diff.verdict == WeightVerdict::kRoundOff;
+  json->Member("verdict", WeightVerdictText(no_copy ? WeightVerdict::kDiffers : diff.verdict));
   if (pair.same_shape) {
     json->Member("elements", diff.count);
     json->Member("equal_share", diff.count > 0 ? static_cast<double>(diff.equal) / static_cast<double>(diff.count) : 1);
@@ -89,10 +90,12 @@ struct CkptResult {
   NameMap map;
   std::vector<WeightDiff> diffs;
   std::vector<std::string> copies;  // names of tensors whose copies on other ranks differ
+  bool exact = false;               // B is to be a copy of A
 
+  bool IsFinding(WeightVerdict v) const { return exact ? v != WeightVerdict::kBitEqual : IsDifferent(v); }
   size_t different() const {
     return static_cast<size_t>(
-        std::count_if(diffs.begin(), diffs.end(), [](const WeightDiff& d) { return IsDifferent(d.verdict); }));
+        std::count_if(diffs.begin(), diffs.end(), [&](const WeightDiff& d) { return IsFinding(d.verdict); }));
   }
 };
 
@@ -109,6 +112,25 @@ JudgementKind KindOf(WeightVerdict v) {
   return JudgementKind::kCannotSay;
 }
 
+/// What keeps a pair from being a copy. There is no round-off between a weight and its copy.
+Message ExactText(const CkptResult& r, size_t i) {
+  const WeightDiff& d = r.diffs[i];
+  const WeightPair& pair = r.map.pairs[i];
+  switch (d.verdict) {
+    case WeightVerdict::kEqual:
+      return pair.a.dtype == pair.b.dtype
+                 ? Msg("zeros have another sign")
+                 : Msg("the same values in another type: {} and {}", DTypeName(pair.a.dtype), DTypeName(pair.b.dtype));
+    case WeightVerdict::kRounded: return Msg("other precision: one side is the other rounded to its type");
+    case WeightVerdict::kShape: return Msg("shape");
+    case WeightVerdict::kNotNumbers: return Msg("not finite");
+    default: break;
+  }
+  const int64_t differ = d.count - d.equal;
+  return d.first ? Msg("no copy: {} of {} elements differ, the first at {}", differ, d.count, ShapeText(d.first->a))
+                 : Msg("no copy: {} of {} elements differ", differ, d.count);
+}
+
 std::vector<Judgement> JudgementsOf(const CkptResult& r) {
   std::vector<Judgement> out;
   const auto add = [&](JudgementKind kind, const std::string& about, Message evidence) {
@@ -116,11 +138,16 @@ std::vector<Judgement> JudgementsOf(const CkptResult& r) {
     one.kind = kind;
     one.about = Message(OneLine(about));
     one.evidence.push_back(std::move(evidence));
-    one.basis = Msg("what rounding to its type explains");
+    one.basis = r.exact ? Msg("a copy has the same bits") : Msg("what rounding to its type explains");
   };
   for (size_t i = 0; i < r.diffs.size(); ++i) {
-    add(KindOf(r.diffs[i].verdict), r.map.pairs[i].a.label(), KnownText(WeightVerdictText(r.diffs[i].verdict)));
-    if (r.diffs[i].allowed > 0) out.back().figure = r.diffs[i].error / r.diffs[i].allowed;
+    const WeightVerdict verdict = r.diffs[i].verdict;
+    if (r.exact && r.IsFinding(verdict)) {
+      add(JudgementKind::kBug, r.map.pairs[i].a.label(), ExactText(r, i));
+      continue;
+    }
+    add(KindOf(verdict), r.map.pairs[i].a.label(), KnownText(WeightVerdictText(verdict)));
+    if (r.diffs[i].allowed > 0 && !r.exact) out.back().figure = r.diffs[i].error / r.diffs[i].allowed;
   }
   for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
     for (const WeightTensor& t : *only) add(JudgementKind::kSuspicious, t.label(), Msg("only in {}", side));
@@ -143,13 +170,14 @@ std::string ResultJson(const CkptResult& r) {
     });
   }
   json.Member("notes", r.map.notes);
+  json.Member("exact", r.exact);
   json.Member("different", r.different());
   json.Member("copies_that_differ", r.copies);
   json.ArrayMember("only_a", r.map.only_a, [&](const WeightTensor& t) { json.Value(t.label()); });
   json.ArrayMember("only_b", r.map.only_b, [&](const WeightTensor& t) { json.Value(t.label()); });
   json.Key("weights");
   json.BeginArray();
-  for (size_t i = 0; i < r.diffs.size(); ++i) WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], &json);
+  for (size_t i = 0; i < r.diffs.size(); ++i) WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], r.exact, &json);
   json.EndArray();
   WriteConclusion(Conclude(JudgementsOf(r)), &json);
   json.EndObject();
@@ -159,9 +187,10 @@ std::string ResultJson(const CkptResult& r) {
 std::string PairLine(const CkptResult& r, size_t i) {
   const WeightPair& pair = r.map.pairs[i];
   const WeightDiff& d = r.diffs[i];
+  const bool no_copy = r.exact && d.verdict == WeightVerdict::kRoundOff;
   std::string out = fmt::format("  {}", pair.a.label());
   if (pair.a.label() != pair.b.label()) out += " | " + pair.b.label();
-  out += fmt::format(": {}", WeightVerdictText(d.verdict));
+  out += fmt::format(": {}", WeightVerdictText(no_copy ? WeightVerdict::kDiffers : d.verdict));
   if (!pair.note.empty()) out += " (" + pair.note + ")";
   if (!pair.same_shape) return out + " " + ShapeText(pair.a.shape) + " | " + ShapeText(pair.b.shape) + "\n";
   if (d.verdict != WeightVerdict::kBitEqual) {
@@ -180,7 +209,8 @@ Message ResultText(const CkptResult& r, bool all) {
   std::map<WeightVerdict, size_t> verdicts;
   std::map<MatchedBy, size_t> ways;
   for (size_t i = 0; i < r.diffs.size(); ++i) {
-    ++verdicts[r.diffs[i].verdict];
+    const WeightVerdict verdict = r.diffs[i].verdict;
+    ++verdicts[r.exact && verdict == WeightVerdict::kRoundOff ? WeightVerdict::kDiffers : verdict];
     ++ways[r.map.pairs[i].by];
   }
   std::string counts, by;
@@ -232,6 +262,7 @@ Status WriteText(const std::string& path, const std::string& text) {
 
 Status RunCkptCompare(const CkptArgs& args, const CommandContext& context) {
   CkptResult r;
+  r.exact = args.exact;
   MSP_ASSIGN_OR_RETURN(r.a, OpenCheckpoint(args.a));
   MSP_ASSIGN_OR_RETURN(r.b, OpenCheckpoint(args.b));
   if (args.optimizer) {
@@ -380,6 +411,8 @@ void RegisterCkpt(CLI::App& app, CommandContext* context) {
   compare->add_option("--map", args->map, "YAML file that says which weight of A is which of B");
   compare->add_option("--map-out", args->map_out, "write the pairs as such a file, to edit");
   compare->add_flag("--optimizer", args->optimizer, "compare the states of the optimizers instead of the weights");
+  compare->add_flag("--exact", args->exact,
+                    "B is a copy of A: each weight that is not bit-equal is a finding, whatever rounding explains");
   compare->add_flag("--all", args->all, "list equal weights as well");
   AddFailOn(compare, context);
   compare->add_flag("--json", context->json, "print the result as one JSON object");

@@ -56,7 +56,9 @@ StatusOr<Checkpoint> OpenCheckpoint(const std::string& path) {
   Checkpoint out;
   out.path = path;
   if (!PathExists(path)) return Missing(path, "check the path");
-  MSP_RETURN_IF_ERROR(IsDirectory(path) ? ReadAnyDirectory(path, &out) : ReadTensorFile(path, &out));
+  const bool directory = IsDirectory(path);
+  if (!directory) ReadConfig(std::string(DirName(path)), &out.facts);  // what its arguments say comes after it
+  MSP_RETURN_IF_ERROR(directory ? ReadAnyDirectory(path, &out) : ReadTensorFile(path, &out));
   if (out.tensors.empty() && out.optimizer.empty()) {
     return BadInput(Msg("{} holds no tensors: give the checkpoint of a model", path));
   }

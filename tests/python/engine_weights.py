@@ -54,7 +54,9 @@ def engine_state(state, rank=0, size=1, padded=0, experts=(0, 1)):
             out[name.replace("gate_proj", "gate_up_proj")] = torch.cat([_part(x, 0, rank, size) for x in (t, up)])
         elif name.endswith("experts.gate_up_proj"):
             gate, up = _part(t, 0, *experts).chunk(2, 1)
-            out[name.replace("gate_up_proj", "w13_weight")] = torch.cat([_part(x, 1, rank, size) for x in (gate, up)], 1)
+            out[name.replace("gate_up_proj", "w13_weight")] = torch.cat(
+                [_part(x, 1, rank, size) for x in (gate, up)], 1
+            )
         elif name.endswith("experts.down_proj"):
             out[name.replace("down_proj", "w2_weight")] = _part(_part(t, 0, *experts), 2, rank, size)
         elif "o_proj" in words or "down_proj" in words:

@@ -10,7 +10,6 @@ import torch
 import transformers
 from engine_weights import SIZES, engine_state, trainer
 from graph_cases import run
-
 from msprobe.pytorch import PrecisionDebugger
 
 CONFIG = transformers.LlamaConfig(**SIZES)
@@ -279,7 +278,11 @@ debugger.step()
 def test_damaged_files_are_refused(tmp_path):
     write(trainer(), tmp_path / "a.json")
     text = (tmp_path / "a.json").read_text()
-    for old, new in {'"row": 0': '"row": 99999999', '"version": 1': '"version": 9', '"columns": 64': '"columns": 65'}.items():
+    for old, new in {
+        '"row": 0': '"row": 99999999',
+        '"version": 1': '"version": 9',
+        '"columns": 64': '"columns": 65',
+    }.items():
         (tmp_path / "b.json").write_text(text.replace(old, new))
         done = run(["weights", "compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")], check=False)
         assert done.returncode == 3 and "b.json" in done.stderr, done.stderr
@@ -322,7 +325,11 @@ def test_layers_of_an_engine_say_how_they_are_cut(tmp_path):
                     module.add_module(word, torch.nn.Module())
                 module = getattr(module, word)
             kinds = {"qkv_proj": QKVParallelLinear, "o_proj": RowParallelLinear, "down_proj": RowParallelLinear}
-            cut = {"gate_up_proj": ColumnParallelLinear, "embed_tokens": ColumnParallelLinear, "lm_head": ColumnParallelLinear}
+            cut = {
+                "gate_up_proj": ColumnParallelLinear,
+                "embed_tokens": ColumnParallelLinear,
+                "lm_head": ColumnParallelLinear,
+            }
             made = {**kinds, **cut}.get(path[-1])
             if made is None:
                 layer = torch.nn.Module()

@@ -202,7 +202,12 @@ class PrecisionDebugger(Debugger):
             if where is not None:
                 directory = os.path.join(where._config.dump_path, "fingerprint", name, f"step{step}")
                 path = free_path(directory, rank, not is_module(model))
-            options = {"step": step, "ranks": (rank, max(1, PYTORCH.ranks_of_training())), "dtype": dtype, "config": config}
+            options = {
+                "step": step,
+                "ranks": (rank, max(1, PYTORCH.ranks_of_training())),
+                "dtype": dtype,
+                "config": config,
+            }
             options.update(tensor_parallel=tensor_parallel, expert_parallel=expert_parallel)
             return _core.run_unseen(lambda: make_fingerprint(model, name, os.fspath(path), **options))
         except (AttributeError, MemoryError, OSError, RuntimeError, TypeError, ValueError) as error:

@@ -110,7 +110,7 @@ def _of_module(model: torch.nn.Module, ranks: Ranks) -> Iterator[Shard]:
             yield from _flat_shards(base, flat)
         transient = module._non_persistent_buffers_set
         for name, tensor in module._parameters.items():
-            if tensor is None or tensor is flat or (id(module), name) in flat_names:
+            if tensor is None or name == "_flat_param" or (id(module), name) in flat_names:
                 continue
             shard = _placed(Shard(layers.renamed(plain_name(base + name)), tensor))
             _cut_by_module(shard, module, name)
@@ -236,9 +236,9 @@ def _flat_shards(base: str, flat: Any) -> Iterator[Shard]:
         count = flat._numels[index]
         inner = f"{info.module_name}." if info.module_name else ""
         shard = Shard(plain_name(f"{base}{inner}{info.param_name}"), local[:0], tuple(shape))
+        shard.numbers["flat_begin"] = 0
         if unsharded or sharded is None:
             shard.tensor = local[begin : begin + count]
-            shard.numbers["flat_begin"] = 0
         elif sharded[index].in_shard:
             here = sharded[index]
             shard.tensor = local[here.offset_in_shard : here.offset_in_shard + here.numel_in_shard]

@@ -22,6 +22,7 @@ constexpr Translation kWords[] = {
 #include "base/words/words_rollout_ops.def"
 #include "base/words/words_runs.def"
 #include "base/words/words_summaries.def"
+#include "base/words/words_weights.def"
 #undef MSP_WORDS
 };
 

@@ -3,9 +3,19 @@
 
 #include <unordered_map>
 
-#include "weights/fingerprint/print_compare.h"
+#include "weights/fingerprint/whole_prints.h"
 
 namespace msprobe {
+
+struct PrintRange {
+  int64_t begin = 0, end = 0;
+};
+/// Rows of B that are those of another place of A.
+struct MovedRows {
+  PrintRange rows;
+  std::string from;  // label in A
+  int64_t from_row = 0;
+};
 
 /// All rows of a model by their hashes.
 class RowIndex {

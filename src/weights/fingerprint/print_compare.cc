@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/message.h"
-#include "weights/fingerprint/moved_rows.h"
 #include "weights/fingerprint/print_pairs.h"
 
 namespace msprobe {

@@ -1,7 +1,7 @@
 // Two fingerprints compared: are the weights bit-equal, and if not, what is where they should be?
 #pragma once
 
-#include "weights/fingerprint/whole_prints.h"
+#include "weights/fingerprint/moved_rows.h"
 
 namespace msprobe {
 
@@ -18,16 +18,6 @@ enum class PrintVerdict : uint8_t {
 };
 std::string_view PrintVerdictText(PrintVerdict v);
 inline bool IsFinding(PrintVerdict v) { return v >= PrintVerdict::kOnlyA; }
-
-struct PrintRange {
-  int64_t begin = 0, end = 0;
-};
-/// Rows of B that are those of another place of A.
-struct MovedRows {
-  PrintRange rows;
-  std::string from;  // label in A
-  int64_t from_row = 0;
-};
 
 struct PrintDiff {
   PrintVerdict verdict = PrintVerdict::kEqual;
