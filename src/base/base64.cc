@@ -19,16 +19,18 @@ constexpr std::array<int8_t, 256> kValues = [] {
 }  // namespace
 
 std::string Base64(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t v = 0;
-    for (size_t k = 0; k < 3; ++k) {
-      v = v << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    }
-    for (int shift = 18; shift >= 0; shift -= 6) out += kDigits[(v >> shift) & 63];
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  char* to = out.data();
+  size_t i = 0;
+  const auto byte = [&](size_t k) { return uint32_t{static_cast<unsigned char>(bytes[k])}; };
+  for (; i + 3 <= bytes.size(); i += 3) {
+    const uint32_t v = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    for (int shift = 18; shift >= 0; shift -= 6) *to++ = kDigits[(v >> shift) & 63];
   }
-  for (size_t rest = bytes.size() % 3; rest > 0 && rest < 3; ++rest) out[out.size() - (3 - rest)] = '=';
+  const size_t rest = bytes.size() - i;
+  if (rest == 0) return out;
+  const uint32_t v = byte(i) << 16 | (rest == 2 ? byte(i + 1) << 8 : 0);
+  for (size_t k = 0; k <= rest; ++k) *to++ = kDigits[(v >> (18 - 6 * static_cast<int>(k))) & 63];
   return out;
 }
 

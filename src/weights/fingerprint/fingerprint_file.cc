@@ -27,10 +27,10 @@ constexpr std::pair<std::string_view, TruthMember> kTruths[] = {
 
 /// Little endian, whatever wrote it.
 std::string BytesOf(const std::vector<uint64_t>& hashes) {
-  std::string out;
-  out.reserve(hashes.size() * 8);
+  std::string out(hashes.size() * 8, '\0');
+  char* to = out.data();
   for (const uint64_t hash : hashes) {
-    for (int shift = 0; shift < 64; shift += 8) out += static_cast<char>(hash >> shift);
+    for (int shift = 0; shift < 64; shift += 8) *to++ = static_cast<char>(hash >> shift);
   }
   return out;
 }
