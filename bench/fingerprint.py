@@ -18,7 +18,6 @@ os.environ.setdefault("MSPROBE_THREADS", "1")
 
 import torch
 import xxhash
-
 from msprobe.pytorch import PrecisionDebugger
 
 SHAPES = {

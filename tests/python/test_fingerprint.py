@@ -11,6 +11,7 @@ import transformers
 from engine_weights import SIZES, engine_state, trainer
 from graph_cases import run
 from msprobe.pytorch import PrecisionDebugger
+from safetensors.torch import save_file
 
 CONFIG = transformers.LlamaConfig(**SIZES)
 
@@ -401,3 +402,37 @@ def test_shards_of_torch_itself(kind, original, tmp_path):
     assert code == 0 and result["equal"] == len(result["weights"]) == 21, findings(result)
     if kind != "ddp":
         assert compare(tmp_path / "whole.json", tmp_path / "sharded" / "rank1.json")[0] == 5
+
+
+def exact(a, b, *options):
+    done = run(["ckpt", "compare", str(a), str(b), "--json", *options], check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_copy_of_files_has_no_round_off(tmp_path):
+    model = trainer()
+    model.save_pretrained(tmp_path / "a")
+    with torch.no_grad():
+        model.model.layers[0].mlp.up_proj.weight.view(torch.int16)[4, 9] += 1  # one unit in the last place
+    model.save_pretrained(tmp_path / "b")
+    assert exact(tmp_path / "a", tmp_path / "b")[0] == 0
+    code, result = exact(tmp_path / "a", tmp_path / "b", "--exact")
+    assert code == 1 and result["different"] == 1
+    name = "model.layers.0.mlp.up_proj.weight"
+    assert [w["a"] for w in result["weights"] if w["verdict"] == "differs"] == [name]
+    assert result["judgement"]["headline"].startswith(f"bug: {name}") and "[4, 9]" in result["judgement"]["headline"]
+    assert exact(tmp_path / "a", tmp_path / "a", "--exact")[0] == 0
+    model.float().save_pretrained(tmp_path / "c")
+    assert exact(tmp_path / "b", tmp_path / "c")[0] == 0
+    assert exact(tmp_path / "b", tmp_path / "c", "--exact")[0] == 1
+
+
+def test_files_find_the_configuration_beside_them(tmp_path):
+    model = trainer()
+    model.save_pretrained(tmp_path / "trainer")
+    (tmp_path / "engine").mkdir()
+    save_file(engine_state(state_of(model)), tmp_path / "engine" / "model.safetensors")
+    (tmp_path / "engine" / "config.json").write_text((tmp_path / "trainer" / "config.json").read_text())
+    for side in ("trainer/model.safetensors", "trainer"):
+        code, result = exact(tmp_path / side, tmp_path / "engine" / "model.safetensors", "--exact")
+        assert code == 0 and result["only_a"] == result["only_b"] == [] and len(result["weights"]) == 21

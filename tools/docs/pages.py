@@ -48,6 +48,7 @@ GUIDES = (
     (
         {"en": "Rollout", "zh": "推理对照"},
         ("rollout/README",),
+        ("rollout/weights",),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
