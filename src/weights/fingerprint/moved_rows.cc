@@ -63,7 +63,7 @@ std::vector<MovedRows> RowIndex::Find(const WholePrint& b, const WholePrint* own
     const uint64_t hash = b.hashes[static_cast<size_t>(row)];
     const auto here = in_own.find(hash);
     const auto elsewhere = rows_.find(hash);
-    if (here != in_own.end()) {
+    if (own && here != in_own.end()) {
       targets.push_back({row, own, here->second});
     } else if (elsewhere != rows_.end()) {
       targets.push_back({row, &model_.weights[elsewhere->second.weight], elsewhere->second.row});

@@ -67,15 +67,15 @@ class PrintJudge {
 
  private:
   void Describe(const PrintPair& pair, PrintDiff* out) const {
-    const WeightPrint& named = (pair.a && !(pair.tied && pair.b) ? pair.a : pair.b ? pair.b : pair.a)->head;
-    out->role = named.role;
     if (pair.a) {
+      out->role = pair.a->head.role;
       out->a = pair.a->head.label();
       out->dtype_a = pair.a->head.dtype;
       out->shape_a = pair.a->head.shape;
       out->rows = pair.a->size.rows;
     }
     if (pair.b) {
+      if (!pair.a || pair.tied) out->role = pair.b->head.role;
       out->b = pair.b->head.label();
       out->dtype_b = pair.b->head.dtype;
       out->shape_b = pair.b->head.shape;
