@@ -47,8 +47,7 @@ GUIDES = (
     ),
     (
         {"en": "Rollout", "zh": "推理对照"},
-        ("rollout/README",),
-        ("rollout/weights",),
+        ("rollout/README", "rollout/weights", "rollout/ops"),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
