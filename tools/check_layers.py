@@ -26,7 +26,15 @@ PYTHON = {
     "msprobe.mindspore": {"msprobe._compare_result"},
     "msprobe.mindspore.compare": {"msprobe._compare"},
     "msprobe.tensorboard": {"msprobe._environment", "msprobe._page"},
-    "msprobe._attach": {"msprobe", "msprobe._core", "msprobe._capture", "msprobe.pytorch", "msprobe.mindspore"},
+    "msprobe._attach": {
+        "msprobe",
+        "msprobe._core",
+        "msprobe._capture",
+        "msprobe._attach.parity",
+        "msprobe.pytorch",
+        "msprobe.mindspore",
+    },
+    "msprobe._attach.parity": {"msprobe", "msprobe._attach", "msprobe._capture", "msprobe._core"},
     "msprobe._attach.site": {"msprobe._attach"},  # by the interpreters of others, with the standard library only
     "msprobe.core": {"msprobe.core.single_save.single_comparator", "msprobe.core.single_save.single_saver"},
     "msprobe.core.config_check": {"msprobe._config.checker"},

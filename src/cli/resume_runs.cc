@@ -13,6 +13,7 @@
 #include "certify/resume_verdict.h"
 #include "certify/twice_report.h"
 #include "cli/first_ops.h"
+#include "cli/launch/reference_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
 #include "report/summary.h"
@@ -30,37 +31,6 @@ Status WriteFile(const std::string& path, std::string_view text) {
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   MSP_RETURN_IF_ERROR(file.Write(text));
   return file.Commit();
-}
-
-/// As a shell takes a line apart: blanks, quotes and backslashes.
-StatusOr<Program> ShellWords(const std::string& text) {
-  Program words;
-  std::string word;
-  bool open = false;
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != 0) {
-      if (c == quote)
-        quote = 0;
-      else if (c == '\\' && quote == '"' && i + 1 < text.size())
-        word += text[++i];
-      else
-        word += c;
-    } else if (c == '\'' || c == '"') {
-      quote = c, open = true;
-    } else if (c == '\\' && i + 1 < text.size()) {
-      word += text[++i], open = true;
-    } else if (c == ' ' || c == '\t' || c == '\n') {
-      if (open) words.push_back(word);
-      word.clear(), open = false;
-    } else {
-      word += c, open = true;
-    }
-  }
-  if (quote != 0) return UsageError(Msg("a quote is not closed in {}", text));
-  if (open) words.push_back(word);
-  return words;
 }
 
 /// {dir} in every argument is the directory of that training.

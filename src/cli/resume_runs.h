@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/context/command_context.h"
 #include "cli/launch/launch.h"
 
 namespace msprobe {

@@ -224,7 +224,7 @@ debugger.step()
 @pytest.mark.parametrize(
     "command",
     ["compare", "graph_visualize", "overflow_check", "curves", "doctor", "ckpt compare", "config_check"]
-    + ["optimizer_replay", "certify", "monitor judge", "acc_check", "lab", "check_kernels"],
+    + ["optimizer_replay", "certify", "parity", "monitor judge", "acc_check", "lab", "check_kernels"],
 )
 def test_each_command_that_judges_has_fail_on(command):
     shown = run([*command.split(), "--help"]).stdout

@@ -42,6 +42,7 @@ GUIDES = (
             "checks/checkpoints",
             "checks/curves",
             "checks/optimizer_replay",
+            "checks/parity",
             "checks/doctor",
         ),
     ),

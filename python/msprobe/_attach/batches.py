@@ -6,7 +6,7 @@ gave is found where the model is called: its arguments, and the variables of the
 
 import functools
 from collections import deque
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from torch.utils.data import dataloader
@@ -15,8 +15,9 @@ from .._capture.log import logger
 from ..pytorch.hook_points import HookSet
 from . import tensor_sets
 from .client import Client
-from .exchange import Names, Passing, Saved, rank_of_process, saves_or_warns
+from .exchange import Names, Passing, Saved, rank_of_process, refuse_on, saves_or_warns
 from .forward_call import arguments_of, users_frames
+from .joined_batches import Joined
 from .request import Request
 from .tensor_sets import Stored
 from .torch_values import leaves_of, like, rebuilt, stored
@@ -32,9 +33,10 @@ class Batches(Passing):
         super().__init__(inner)
         self._directory = request.save_batches
         self._replay_from = request.replay_batches
+        self._join = [int(rank) for rank in request.join_ranks or ()]
         self._from_model = request.batches_from == "model"
         self._names = Names(request.names)
-        self._saved: Optional[Saved] = None
+        self._saved: Any = None
         self._waiting: deque = deque()  # leaves of batches that were fetched and that no forward has consumed
         self._datasets: list = []  # that gave batches before the first step: those of the training
         self._number = 0  # of the batch within the step
@@ -99,12 +101,22 @@ class Batches(Passing):
         here = leaves_of(batch)
         pairs = self._names.pair(list(here), tensors, where)
         self._tell_unpaired(here, tensors, pairs)
-        return rebuilt(batch, lambda path, old: _put(tensors[pairs[path]], old, path, where) if path in pairs else old)
+        return rebuilt(
+            batch, lambda path, old: self._put(tensors[pairs[path]], old, path, where) if path in pairs else old
+        )
 
-    def _source(self) -> Saved:
+    def _source(self) -> Any:
+        if self._saved is None and self._join:
+            self._saved = refuse_on(Joined, self._replay_from, self._join)
         if self._saved is None:
             self._saved = Saved(self._replay_from, rank_of_process(), "batch")
         return self._saved
+
+    def _put(self, value: Stored, old: Any, name: str, where: str) -> Any:
+        joined = bool(self._join)
+        if isinstance(old, torch.Tensor):
+            return like(value, old, name, where, joined)
+        return like(value, torch.from_numpy(old.copy()), name, where, joined).numpy()
 
     def _tell_unpaired(self, here: Any, saved: Any, pairs: dict) -> None:
         for what, names in (
@@ -148,7 +160,7 @@ class Batches(Passing):
         self._tell_unpaired(leaves, tensors, pairs)
         for name, wanted in pairs.items():
             # The variable gets other memory: what it had may be a part of the data set.
-            leaves[name].data = like(tensors[wanted], leaves[name], name, where)
+            leaves[name].data = self._put(tensors[wanted], leaves[name], name, where)
 
     def _save(self, leaves: dict) -> None:
         tensors, keep, left_out = {}, [], []
@@ -168,12 +180,6 @@ class Batches(Passing):
         metadata = {"kind": "batch", "step": self.step, "rank": rank, "number": self._number}
         if tensors and not saves_or_warns(path, tensors, metadata):
             self._directory = ""
-
-
-def _put(value: Stored, old: Any, name: str, where: str) -> Any:
-    if isinstance(old, torch.Tensor):
-        return like(value, old, name, where)
-    return like(value, torch.from_numpy(old.copy()), name, where).numpy()
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -10,7 +10,7 @@ VARIABLE = "MSPROBE_ATTACH"
 class Request(NamedTuple):
     """The options of the command that its processes need."""
 
-    mode: str = "run"  # run, estimate, certify, resume
+    mode: str = "run"  # run, estimate, certify, resume, parity
     config: Optional[str] = None
     task: Optional[str] = None
     level: Optional[str] = None
@@ -18,7 +18,9 @@ class Request(NamedTuple):
     step: Optional[list] = None
     step_by: str = "auto"
     steps: int = 0  # estimate, certify: steps until the script is stopped; 0: never
-    role: str = ""  # certify: bare, captured; resume: scout, straight, killed, resumed
+    role: str = (
+        ""  # certify: bare, captured; resume: scout, straight, killed, resumed; parity: ranks, reference, rounded
+    )
     began: float = 0.0  # when the command was given, in seconds since 1970
     save_at: int = 0  # certify --resume: steps that are done when the script saves
     save_batches: str = ""  # run: directories of what steps get
@@ -29,7 +31,10 @@ class Request(NamedTuple):
     batches_from: str = "auto"  # or model
     names: str = ""  # file: which saved name is which here
     loss_scale: float = 1.0  # run: by which the script multiplies its loss, where no GradScaler does
-    out: str = ""  # estimate, certify: directory of what each process found
+    layouts: str = ""  # parity: sizes of the axes, the one that varies fastest first: "tp=2,dp=2"
+    weights_from: str = ""  # parity: records of the ranks whose weights a reference takes
+    join_ranks: Optional[list] = None  # parity: ranks whose batches a reference takes as one
+    out: str = ""  # estimate, certify, parity: directory of what each process found
 
     @property
     def captures(self) -> bool:

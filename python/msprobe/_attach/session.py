@@ -101,6 +101,10 @@ def _client(request: requests.Request, config: Config, debugger: Any) -> Client:
 
         inner = Capture(request, debugger) if request.role in ("straight", "resumed") else Client()
         return Resume(request, inner, config.dump_path)
+    if request.mode == "parity":
+        from .parity.client import Parity
+
+        return _with_exchange(request, Parity(request))
     if request.mode == "estimate":
         from .prices import Prices
 

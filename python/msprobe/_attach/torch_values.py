@@ -54,13 +54,13 @@ def loaded(value: Stored) -> torch.Tensor:
     return torch.frombuffer(bytearray(value.data), dtype=kind).reshape(value.shape)
 
 
-def like(value: Stored, model: torch.Tensor, name: str, where: str) -> torch.Tensor:
-    """Returns a stored tensor as one of the type and device of `model`.
+def like(value: Stored, model: torch.Tensor, name: str, where: str, any_size: bool = False) -> torch.Tensor:
+    """Returns a stored tensor as one of the type and device of `model`, and of its shape unless any will do.
 
     Raises:
         Refused: The shapes differ, or the type of `model` cannot hold the values.
     """
-    if tuple(value.shape) != tuple(model.shape):
+    if tuple(value.shape) != tuple(model.shape) and not (any_size and len(value.shape) == model.dim()):
         raise Refused(
             f"{where}: {name} has the shape {list(value.shape)}, and {list(model.shape)} in the script: replay with the "
             "batch size, length and layout that it was saved with"

@@ -17,6 +17,7 @@ constexpr Translation kWords[] = {
 #include "base/words/words_lab.def"
 #include "base/words/words_lowp.def"
 #include "base/words/words_messages.def"
+#include "base/words/words_parity.def"
 #include "base/words/words_parts.def"
 #include "base/words/words_rollout.def"
 #include "base/words/words_rollout_ops.def"

@@ -101,6 +101,9 @@ std::string RequestJson(const AttachRequest& request) {
   MemberIfAny(&json, "replay_grads", request.replay_grads);
   MemberIfAny(&json, "batches_from", request.batches_from);
   MemberIfAny(&json, "names", request.names);
+  MemberIfAny(&json, "layouts", request.layouts);
+  MemberIfAny(&json, "weights_from", request.weights_from);
+  if (!request.join_ranks.empty()) json.Key("join_ranks"), WriteSteps(&json, request.join_ranks);
   if (request.loss_scale != 1) json.Member("loss_scale", request.loss_scale);
   if (!request.step.empty()) json.Key("step"), WriteSteps(&json, request.step);
   json.Member("steps", request.steps);

@@ -16,14 +16,17 @@ namespace msprobe {
 
 /// What python/msprobe/_attach/request.py reads. Empty members are left out.
 struct AttachRequest {
-  std::string mode = "run";  // run, estimate, certify, resume
+  std::string mode = "run";  // run, estimate, certify, resume, parity
   std::string config, task, level, dump_path, step_by = "auto";
   std::string step;  // "0,3-5"
   int steps = 0;     // estimate, certify: then the script is stopped; 0: never
-  std::string role;  // certify: bare, captured; resume: scout, straight, killed, resumed
+  std::string
+      role;  // certify: bare, captured; resume: scout, straight, killed, resumed; parity: ranks, reference, rounded
   // run: directories of batches, gradients and optimizer steps, and how what is replayed fits the script
   std::string save_batches, save_grads, save_optimizer, replay_batches, replay_grads, batches_from, names;
   double loss_scale = 1;
+  // parity: sizes of axes ("tp=2,dp=2"), and what a reference takes: records with weights, ranks with batches ("0,2")
+  std::string layouts, weights_from, join_ranks;
   int save_at = 0;  // resume: steps that are done when the script saves
   std::string out;  // estimate, certify: where the processes leave what they found
   bool exchanges() const {

@@ -1,0 +1,394 @@
+#include "parity/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tensor/kernels/finfo.h"
+
+namespace msprobe {
+namespace {
+
+/// Of what several stages of a pipeline have under one name, such as the list of layers, the last one has the result.
+RankParts OfLastStage(RankParts parts) {
+  const auto stages = CoordinatesOf(parts.ranks);
+  const auto found = stages.find("pp");
+  if (found == stages.end()) return parts;
+  const int last = *std::max_element(found->second.begin(), found->second.end());
+  RankParts out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (found->second[i] != last) continue;
+    out.ranks.push_back(parts.ranks[i]);
+    out.entries.push_back(parts.entries[i]);
+    out.values.push_back(std::move(parts.values[i]));
+  }
+  return out;
+}
+
+/// Behind '#': the call of a module, which is the micro batch.
+std::string CallOf(const std::string& name) {
+  const size_t at = name.rfind('#');
+  return at == std::string::npos ? "" : name.substr(at);
+}
+
+class StepJudge {
+ public:
+  StepJudge(const ParityRuns& runs, int step, ParityResult* result)
+      : runs_(runs), reference_(runs.reference.front()), step_(step), result_(*result) {}
+
+  void Run() {
+    Parameters();
+    if (result_.cannot_say) return;
+    Inputs();
+    if (result_.cannot_say) return;
+    Flow("forward");
+    Losses();
+    Flow("backward");
+    Gradients();
+    JudgeNorm(runs_, step_, &result_);
+    Updates();
+  }
+
+ private:
+  WholeValues Whole(const std::string& phase, const ParityEntry& entry) const {
+    const ParityEntry* rounded =
+        runs_.rounded.empty() ? nullptr : runs_.rounded.front().phase(step_, phase).Find(entry.name);
+    return WholeOf(entry, rounded);
+  }
+
+  void NotCompared(const std::string& why, const std::string& what) { result_.not_compared[why].push_back(what); }
+
+  void Row(const std::string& phase, const std::string& name, const PartsComparison& found) {
+    result_.rows.push_back({step_, phase, name, found.mapping.Text(), found.kind, found.worst(), found.bound()});
+  }
+
+  void Find(const std::string& phase, const std::string& name, ParityCause cause, const PartsComparison& found) {
+    result_.findings.push_back({step_, phase, name, std::move(cause), found.worst(), found.bound(), false});
+  }
+
+  FactorSizes Sizes(bool gradient) const {
+    FactorSizes sizes;
+    sizes.micro_batches = static_cast<int>(std::max<size_t>(1, reference_.phase(step_, "loss").entries.size()));
+    sizes.gradient = gradient;
+    return sizes;
+  }
+
+  /// Calls `judge` with each tensor of the reference in a phase that the ranks have, too.
+  template <typename F>
+  void Each(const std::string& phase, F judge) {
+    for (const ParityEntry& entry : reference_.phase(step_, phase).entries) {
+      const RankParts parts = PartsOf(runs_.ranks, step_, phase, entry.name);
+      if (parts.size() == 0) {
+        NotCompared("only the reference has it", phase + " " + entry.name);
+        continue;
+      }
+      judge(entry, parts);
+    }
+    std::set<std::string> told;
+    for (const ParityRank& rank : runs_.ranks) {
+      for (const ParityEntry& entry : rank.phase(step_, phase).entries) {
+        if (reference_.phase(step_, phase).Find(entry.name) != nullptr || !told.insert(entry.name).second) continue;
+        NotCompared("only the ranks have it", phase + " " + entry.name);
+      }
+    }
+  }
+
+  void Parameters() {
+    size_t same = 0, all = 0;
+    std::vector<ParityFinding> found_here;
+    Each("parameter", [&](const ParityEntry& entry, const RankParts& parts) {
+      const PartsComparison found = CompareParts(parts, WholeOf(entry, nullptr));
+      if (found.kind == PartsKind::kNotCompared)
+        return NotCompared("no mapping fits its sizes", "parameter " + entry.name);
+      Row("parameter", entry.name, found);
+      mappings_[entry.name] = found.mapping;
+      ++all, same += found.kind != PartsKind::kDiffers && found.kind != PartsKind::kSum;
+      if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
+        found_here.push_back({step_, "parameter", entry.name, ExplainParts(parts, found, Sizes(false)), found.worst(),
+                              found.bound(), false});
+      }
+    });
+    if (step_ == 0 && same * 2 < all) {
+      result_.cannot_say =
+          Msg("{} of {} parameters are not those of the reference before the step, the first is {}: give both the same "
+              "weights, such as by one seed or one checkpoint",
+              all - same, all, found_here.front().name);
+      return;
+    }
+    if (all == 0) result_.cannot_say = Msg("no parameter has the same name in both runs");
+    result_.findings.insert(result_.findings.end(), found_here.begin(), found_here.end());
+  }
+
+  void Inputs() {
+    Each("input", [&](const ParityEntry& entry, const RankParts& parts) {
+      const PartsComparison found = CompareParts(parts, WholeOf(entry, nullptr));
+      if (found.kind == PartsKind::kNotCompared) return NotCompared("no mapping fits its sizes", "input " + entry.name);
+      Row("input", entry.name, found);
+      if (found.kind != PartsKind::kDiffers || result_.cannot_say) return;
+      result_.cannot_say = Msg(
+          "the batch of the ranks is not that of the reference, {} differs: let batches come by a DataLoader, or give "
+          "--batches-from model",
+          entry.name);
+    });
+  }
+
+  /// Modules forward or backward. What is a summand is no fault as long as what is computed from it is right.
+  void Flow(const std::string& phase) {
+    struct Pending {
+      std::string name, axis;
+      std::vector<int> ranks;
+      PartsComparison found;
+    };
+    std::optional<Pending> pending;
+    Each(phase, [&](const ParityEntry& entry, const RankParts& all) {
+      const RankParts parts = OfLastStage(all);
+      const WholeValues whole = Whole(phase, entry);
+      const PartsComparison found =
+          phase == "forward" ? CompareParts(parts, whole) : Backward(entry.name, parts, whole);
+      if (found.kind == PartsKind::kNotCompared) {
+        return NotCompared("no mapping fits its sizes", phase + " " + entry.name);
+      }
+      Row(phase, entry.name, found);
+      if (found.kind == PartsKind::kSum) {
+        const std::string axis = found.mapping.Sums().front();
+        const std::vector<int> ranks = parts.ranks.front()->axes.at(axis);
+        if (!pending) pending = Pending{entry.name, axis, ranks, found};
+        return;
+      }
+      if (found.kind != PartsKind::kDiffers) return pending.reset();
+      if (pending) {
+        Find(phase, pending->name,
+             {CauseKind::kPartialSum,
+              Msg("a partial sum of each rank, never reduced over {} {}: {} is computed from it", pending->axis,
+                  RanksText(pending->ranks), entry.name),
+              pending->ranks, pending->axis, std::nullopt},
+             pending->found);
+        pending.reset();
+      }
+      Find(phase, entry.name, ExplainParts(parts, found, Sizes(false)), found);
+    });
+  }
+
+  /// The gradient of the loss on each rank has the factor by which that rank's loss counts.
+  PartsComparison Backward(const std::string& name, const RankParts& parts, const WholeValues& whole) {
+    std::map<std::string, double>& known = scales_[CallOf(name)];
+    std::vector<double> scales;
+    for (const ParityRank* rank : parts.ranks) {
+      const auto found = known.find(ReplicaOf(*rank));
+      if (found != known.end()) scales.push_back(found->second);
+    }
+    if (scales.size() == parts.size()) return ComparePartsWith(parts, whole, scales);
+    PartsComparison found = ComparePartsWith(parts, whole, std::nullopt);
+    if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kNotCompared) return found;
+    for (size_t i = 0; i < parts.size(); ++i) known.emplace(ReplicaOf(*parts.ranks[i]), found.scales[i]);
+    return found;
+  }
+
+  /// Ranks with the same rows and the same stretch of the sequence.
+  static std::string ReplicaOf(const ParityRank& rank) {
+    std::string out;
+    for (const auto& [axis, group] : rank.axes) {
+      if (axis == "tp" || axis == "pp") continue;
+      const auto at = std::find(group.begin(), group.end(), rank.rank) - group.begin();
+      out += axis + std::to_string(at) + " ";
+    }
+    return out;
+  }
+
+  void Losses() {
+    Each("loss", [&](const ParityEntry& entry, const RankParts& parts) {
+      const WholeValues whole = Whole("loss", entry);
+      PartsComparison found = CompareParts(parts, whole);
+      if (found.kind == PartsKind::kDiffers && IsMean(parts, whole)) found.kind = PartsKind::kEqual;
+      Row("loss", entry.name, found);
+      if (found.kind == PartsKind::kDiffers) Find("loss", entry.name, ExplainParts(parts, found, Sizes(false)), found);
+    });
+  }
+
+  /// Means over what each rank has lie around the mean over all.
+  static bool IsMean(const RankParts& parts, const WholeValues& whole) {
+    double low = INFINITY, high = -INFINITY;
+    for (const auto& values : parts.values) low = std::min(low, values.front()), high = std::max(high, values.front());
+    const double slack = 1e-5 * std::abs(whole.values.front());
+    return low < high && whole.values.front() >= low - slack && whole.values.front() <= high + slack;
+  }
+
+  /// In the order in which backward gives them, where that is known.
+  std::vector<const ParityEntry*> GradientOrder() const {
+    std::vector<const ParityEntry*> out;
+    std::set<std::string> known;
+    const ParityPhase& phase = reference_.phase(step_, "gradient");
+    for (const ParityEntry& local : reference_.phase(step_, "local").entries) {
+      const ParityEntry* entry = phase.Find(local.name);
+      if (entry != nullptr && known.insert(local.name).second) out.push_back(entry);
+    }
+    for (auto entry = phase.entries.rbegin(); entry != phase.entries.rend(); ++entry) {
+      if (known.insert(entry->name).second) out.push_back(&*entry);
+    }
+    return out;
+  }
+
+  struct Gradient {
+    std::string name;
+    RankParts parts;
+    PartsComparison found;
+  };
+
+  void Gradients() {
+    std::vector<Gradient> wrong;
+    size_t all = 0;
+    for (const ParityEntry* entry : GradientOrder()) {
+      RankParts parts = PartsOf(runs_.ranks, step_, "gradient", entry->name);
+      if (parts.size() == 0) {
+        Missing(entry->name);
+        continue;
+      }
+      PartsComparison found = CompareGradient(parts, Whole("gradient", *entry), entry->name);
+      if (found.kind == PartsKind::kNotCompared) {
+        NotCompared("no mapping fits its sizes", "gradient " + entry->name);
+        continue;
+      }
+      Row("gradient", entry->name, found);
+      ++all;
+      if (found.kind == PartsKind::kDiffers) wrong.push_back({entry->name, std::move(parts), std::move(found)});
+    }
+    FactorSizes sizes = Sizes(true);
+    sizes.for_all = wrong.size() * 10 >= all * 9;
+    for (const Gradient& one : wrong) {
+      const RankParts before = PartsOf(runs_.ranks, step_, "local", one.name);
+      std::optional<ParityCause> cause = ExplainReduction(one.parts, one.found, before, sizes);
+      Find("gradient", one.name, cause ? *cause : ExplainParts(one.parts, one.found, sizes), one.found);
+    }
+  }
+
+  void Missing(const std::string& name) {
+    if (PartsOf(runs_.ranks, step_, "parameter", name).size() == 0) {
+      return NotCompared("only the reference has it", "gradient " + name);
+    }
+    Find("gradient", name, {CauseKind::kMissing, Msg("no rank has a gradient of it, the reference has"), {}, "", {}},
+         {});
+  }
+
+  /// A gradient lies as its parameter does; after its reduction it is no summand.
+  PartsComparison CompareGradient(const RankParts& parts, const WholeValues& whole, const std::string& name) const {
+    PartsComparison found = CompareParts(parts, whole);
+    if (found.kind != PartsKind::kSum) return found;
+    // The same parts as replicas: the best of the mappings without a sum.
+    const auto mapping = mappings_.find(name);
+    for (const RankMapping& other : MappingsOf(parts, whole.shape)) {
+      if (other.IsSum() && !parts.declared()) continue;
+      if (mapping != mappings_.end() && other.places != mapping->second.places) continue;
+      found.mapping = other;
+      for (AxisPlace& axis : found.mapping.axes)
+        axis.role = axis.role == AxisRole::kSum ? AxisRole::kReplica : axis.role;
+      break;
+    }
+    found.kind = PartsKind::kDiffers;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      found.expected[i] = Taken(whole.values, whole.shape, found.mapping.places[i]);
+      found.errors[i] = RelativeError(parts.values[i], found.expected[i]);
+    }
+    return found;
+  }
+
+  /// What the optimizer has added.
+  void Updates() {
+    Each("updated", [&](const ParityEntry& entry, const RankParts& after) {
+      const RankParts before = PartsOf(runs_.ranks, step_, "parameter", entry.name);
+      const ParityEntry* was = reference_.phase(step_, "parameter").Find(entry.name);
+      if (was == nullptr || before.size() != after.size() || was->shape != entry.shape) {
+        return NotCompared("it was not there before the step", "updated " + entry.name);
+      }
+      WholeValues whole = Whole("updated", entry);
+      const std::vector<double> first = ElementsOf(*was);
+      const double size = std::sqrt(SumOfSquares(first));
+      RankParts change = after;
+      for (size_t e = 0; e < whole.values.size(); ++e) {
+        whole.values[e] -= first[e];
+        if (!whole.rounded.empty()) whole.rounded[e] -= first[e];
+      }
+      for (size_t i = 0; i < change.size(); ++i) {
+        if (before.values[i].size() != change.values[i].size()) return;
+        for (size_t e = 0; e < change.values[i].size(); ++e) change.values[i][e] -= before.values[i][e];
+      }
+      PartsComparison found = CompareParts(change, whole);
+      if (found.kind == PartsKind::kNotCompared)
+        return NotCompared("no mapping fits its sizes", "updated " + entry.name);
+      // A change is stored as the difference of two numbers of the parameter's size.
+      const double moved = std::sqrt(SumOfSquares(whole.values));
+      const double least = moved > 0 ? 2 * InfoOf(entry.dtype).eps() * size / moved : 0;
+      for (double& bound : found.bounds) bound = std::max(bound, least);
+      if (found.kind == PartsKind::kDiffers && found.bad().empty()) found.kind = PartsKind::kEqual;
+      Row("updated", entry.name, found);
+      if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
+        Find("updated", entry.name, ExplainParts(change, found, Sizes(false)), found);
+      }
+    });
+  }
+
+  const ParityRuns& runs_;
+  const ParityRank& reference_;
+  int step_;
+  ParityResult& result_;
+  std::map<std::string, RankMapping> mappings_;                  // of parameters
+  std::map<std::string, std::map<std::string, double>> scales_;  // call -> ranks with the same data -> factor
+};
+
+void TakeNotes(const ParityRun& run, ParityResult* result) {
+  for (const ParityRank& rank : run) {
+    for (const auto& [why, what] : rank.notes) {
+      std::vector<std::string>& list = result->not_compared[why];
+      for (const std::string& one : what) {
+        if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Message PhaseWords(std::string_view phase) {
+  if (phase == "parameter") return Msg("the parameter before the step");
+  if (phase == "input") return Msg("the input of the model");
+  if (phase == "forward") return Msg("the result of the module");
+  if (phase == "loss") return Msg("the loss");
+  if (phase == "backward") return Msg("the gradient of the result of the module");
+  if (phase == "gradient") return Msg("the gradient of the parameter");
+  if (phase == "norm") return Msg("the norm of the gradients");
+  if (phase == "clipped") return Msg("the clipped gradient of the parameter");
+  if (phase == "dropout") return Msg("what is dropped");
+  if (phase == "state") return Msg("the state of the optimizer");
+  return Msg("the parameter after the step");
+}
+
+Message ParityFinding::Sentence() const { return Msg("step {}: {} {}: {}", step, PhaseWords(phase), name, cause.text); }
+
+RankParts PartsOf(const ParityRun& run, int step, const std::string& phase, const std::string& name) {
+  RankParts parts;
+  for (const ParityRank& rank : run) {
+    const ParityEntry* entry = rank.phase(step, phase).Find(name);
+    if (entry == nullptr) continue;
+    parts.ranks.push_back(&rank);
+    parts.entries.push_back(entry);
+    parts.values.push_back(ElementsOf(*entry));
+  }
+  return parts;
+}
+
+ParityResult JudgeParity(const ParityRuns& runs) {
+  ParityResult result;
+  int steps = 0;
+  for (const ParityRank& rank : runs.ranks) steps = std::max(steps, rank.steps);
+  for (int step = 0; step < steps && !result.cannot_say; ++step) {
+    const size_t before = result.findings.size();
+    if (!runs.reference.empty()) StepJudge(runs, step, &result).Run();
+    JudgeLaws(runs.ranks, step, &result);
+    if (result.findings.size() > before) break;  // what follows is computed from it
+  }
+  TakeNotes(runs.ranks, &result);
+  TakeNotes(runs.reference, &result);
+  if (result.findings.size() > 1) result.inherited = result.findings.size() - 1;
+  return result;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,65 @@
+// One step on N ranks against the same step of a reference: the first tensor in the order of computation that is not
+// equal.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/message.h"
+#include "parity/cause.h"
+#include "parity/record.h"
+
+namespace msprobe {
+
+/// What a step computes, in its order. Names are those of the records.
+inline constexpr std::array<std::string_view, 9> kParityPhases{"parameter", "input", "forward", "loss",   "backward",
+                                                               "gradient",  "norm",  "clipped", "updated"};
+/// "result of the module", "gradient of the parameter": for people.
+Message PhaseWords(std::string_view phase);
+
+struct ParityFinding {
+  int step = 0;
+  std::string phase, name;
+  ParityCause cause;
+  double error = 0, bound = 0;  // relative to the norm of the whole
+  bool law = false;             // within the run of the ranks alone
+  Message Sentence() const;
+};
+
+struct ParityRow {
+  int step = 0;
+  std::string phase, name, mapping;
+  PartsKind kind = PartsKind::kNotCompared;
+  double error = 0, bound = 0;
+};
+
+struct ParityResult {
+  std::vector<ParityFinding> findings;                           // the first one is the answer
+  std::optional<Message> cannot_say;                             // weights or batches that are not the same
+  std::vector<ParityRow> rows;                                   // what was compared, and how
+  std::map<std::string, std::vector<std::string>> not_compared;  // why, and what
+  std::vector<Message> notes;
+  size_t inherited = 0;  // differs behind the first
+};
+
+struct ParityRuns {
+  ParityRun ranks;
+  ParityRun reference, rounded;  // empty: laws within the run of the ranks only
+};
+
+ParityResult JudgeParity(const ParityRuns& runs);
+
+/// The ranks that have a tensor.
+RankParts PartsOf(const ParityRun& run, int step, const std::string& phase, const std::string& name);
+
+/// Adds what is wrong with the norm of the gradients, and with what was clipped by it.
+void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result);
+
+/// Adds what no reference is needed for: replicas are equal, bit by bit, shards are not, and what is dropped differs
+/// where values do.
+void JudgeLaws(const ParityRun& ranks, int step, ParityResult* result);
+
+}  // namespace msprobe

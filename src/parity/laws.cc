@@ -1,0 +1,187 @@
+// What has to hold between the ranks of one run, whatever it computes.
+#include <algorithm>
+#include <set>
+
+#include "parity/judge.h"
+
+namespace msprobe {
+namespace {
+
+constexpr int64_t kEnough = 16;  // elements that are not equal by chance
+
+bool SameBytes(const ParityEntry& a, const ParityEntry& b) {
+  return a.dtype == b.dtype && a.shape == b.shape &&
+         std::equal(a.data, a.data + static_cast<size_t>(a.elements()) * ElementSize(a.dtype), b.data);
+}
+
+bool IsConstant(const ParityEntry& entry) {
+  const std::vector<double> values = ElementsOf(entry);
+  return std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
+}
+
+bool SameBoxes(const ParityEntry& a, const ParityEntry& b) {
+  if (a.boxes.size() != b.boxes.size() || a.valid || b.valid || !a.partial.empty() || !b.partial.empty()) return false;
+  for (size_t i = 0; i < a.boxes.size(); ++i) {
+    if (a.boxes[i].begin != b.boxes[i].begin || a.boxes[i].size != b.boxes[i].size) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> NamesOf(const ParityRun& ranks, int step, const std::string& phase) {
+  std::vector<std::string> out;
+  std::set<std::string> known;
+  for (const ParityRank& rank : ranks) {
+    for (const ParityEntry& entry : rank.phase(step, phase).entries) {
+      if (known.insert(entry.name).second) out.push_back(entry.name);
+    }
+  }
+  return out;
+}
+
+bool Known(const ParityResult& result, const std::string& phase, const std::string& name) {
+  return std::any_of(result.findings.begin(), result.findings.end(),
+                     [&](const ParityFinding& f) { return f.phase == phase && f.name == name; });
+}
+
+/// Without a place of their own, parts that were equal before the first step are replicas.
+class Replicas {
+ public:
+  explicit Replicas(const ParityRun& ranks) : ranks_(ranks) {}
+
+  bool Of(const std::string& parameter, const ParityEntry& a, int first, const ParityEntry& b, int second) const {
+    if (!a.boxes.empty() || !b.boxes.empty()) return SameBoxes(a, b);
+    const ParityEntry* x = Find(first, parameter);
+    const ParityEntry* y = Find(second, parameter);
+    if (x == nullptr || y == nullptr) return false;
+    if (!x->boxes.empty() || !y->boxes.empty()) return x->boxes.size() == y->boxes.size() && SameBoxes(*x, *y);
+    return SameBytes(*x, *y) && !a.valid && !b.valid;
+  }
+
+ private:
+  const ParityEntry* Find(int rank, const std::string& name) const {
+    for (const ParityRank& one : ranks_) {
+      if (one.rank == rank) return one.phase(0, "parameter").Find(name);
+    }
+    return nullptr;
+  }
+  const ParityRun& ranks_;
+};
+
+/// The rank that no other agrees with; of two nobody can say.
+std::vector<int> Apart(const RankParts& parts, const std::vector<size_t>& replicas) {
+  std::vector<int> alone;
+  for (const size_t i : replicas) {
+    const bool lone = std::none_of(replicas.begin(), replicas.end(),
+                                   [&](size_t j) { return i != j && SameBytes(*parts.entries[i], *parts.entries[j]); });
+    if (lone) alone.push_back(parts.ranks[i]->rank);
+  }
+  return alone;
+}
+
+void JudgeReplicas(const ParityRun& ranks, int step, const std::string& phase, ParityResult* result) {
+  const Replicas replicas(ranks);
+  for (const std::string& name : NamesOf(ranks, step, phase)) {
+    if (Known(*result, phase, name)) continue;
+    const RankParts parts = PartsOf(ranks, step, phase, name);
+    const std::string parameter = name.substr(0, name.find(' '));
+    std::vector<size_t> same{0};
+    for (size_t i = 1; i < parts.size(); ++i) {
+      if (replicas.Of(parameter, *parts.entries[0], parts.ranks[0]->rank, *parts.entries[i], parts.ranks[i]->rank)) {
+        same.push_back(i);
+      }
+    }
+    const bool equal = std::all_of(same.begin(), same.end(),
+                                   [&](size_t i) { return SameBytes(*parts.entries[0], *parts.entries[i]); });
+    if (equal) continue;
+    const std::vector<int> all = RanksOf(parts, same), alone = Apart(parts, same);
+    const bool known = alone.size() * 2 < all.size();
+    const std::vector<int>& wrong = known ? alone : all;
+    double error = 0;
+    for (const size_t i : same) error = std::max(error, RelativeError(parts.values[i], parts.values[0]));
+    const std::string axis = AxisWith(parts.ranks, all);
+    result->findings.push_back(
+        {step,
+         phase,
+         name,
+         {CauseKind::kReplicaDrift,
+          Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its "
+              "norm{}",
+              RanksText(all), error, known ? Msg(", on ranks {}", RanksText(alone)) : Message()),
+          wrong, axis, std::nullopt},
+         error,
+         0,
+         true});
+  }
+}
+
+/// Shards that are drawn from one random state.
+void JudgeShards(const ParityRun& ranks, ParityResult* result) {
+  for (const std::string& name : NamesOf(ranks, 0, "parameter")) {
+    const RankParts parts = PartsOf(ranks, 0, "parameter", name);
+    if (!parts.declared() || parts.size() < 2) continue;
+    for (size_t i = 1; i < parts.size(); ++i) {
+      const ParityEntry &a = *parts.entries[0], &b = *parts.entries[i];
+      if (SameBoxes(a, b) || a.elements() < kEnough || !SameBytes(a, b) || IsConstant(a)) continue;
+      result->findings.push_back(
+          {0,
+           "parameter",
+           name,
+           {CauseKind::kRandomState,
+            Msg("ranks {} and {} hold different shards with the same values: one random state where "
+                "it must differ",
+                parts.ranks[0]->rank, parts.ranks[i]->rank),
+            {parts.ranks[0]->rank, parts.ranks[i]->rank},
+            "",
+            std::nullopt},
+           0,
+           0,
+           true});
+      break;
+    }
+  }
+}
+
+void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
+  for (const std::string& name : NamesOf(ranks, step, "dropout")) {
+    const RankParts masks = PartsOf(ranks, step, "dropout", name), values = PartsOf(ranks, step, "dropped", name);
+    if (masks.size() < 2 || values.size() != masks.size()) continue;
+    for (size_t i = 1; i < masks.size(); ++i) {
+      const auto group = masks.ranks[0]->axes.find("tp");
+      const bool tensor_parallel =
+          group != masks.ranks[0]->axes.end() &&
+          std::find(group->second.begin(), group->second.end(), masks.ranks[i]->rank) != group->second.end();
+      const bool same_values = SameBytes(*values.entries[0], *values.entries[i]);
+      const bool same_mask = SameBytes(*masks.entries[0], *masks.entries[i]);
+      if (same_values == same_mask || masks.entries[0]->elements() < kEnough || IsConstant(*masks.entries[0])) continue;
+      const int a = masks.ranks[0]->rank, b = masks.ranks[i]->rank;
+      if (!tensor_parallel) {
+        if (same_mask)
+          result->notes.push_back(Msg("ranks {} and {} drop the same places of different rows ({})", a, b, name));
+        break;
+      }
+      const Message why = same_mask
+                              ? Msg("ranks {} and {} drop the same places of different shards: one random state where "
+                                    "it must differ",
+                                    a, b)
+                              : Msg("ranks {} and {} drop different places of what they hold alike: random states "
+                                    "that must be equal differ",
+                                    a, b);
+      result->findings.push_back(
+          {step, "dropout", name, {CauseKind::kRandomState, why, {a, b}, "tp", std::nullopt}, 0, 0, true});
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void JudgeLaws(const ParityRun& ranks, int step, ParityResult* result) {
+  if (step == 0) {
+    JudgeShards(ranks, result);
+    JudgeReplicas(ranks, step, "parameter", result);
+  }
+  JudgeDropout(ranks, step, result);
+  for (const char* phase : {"gradient", "updated", "state"}) JudgeReplicas(ranks, step, phase, result);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,170 @@
+// The norm of all gradients: what each rank says against what its gradients are.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "parity/judge.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kNormSlack = 2e-4;  // of a norm that sums float32 over all parameters
+
+bool NearNorm(double a, double b) { return std::abs(a - b) <= kNormSlack * std::max(std::abs(a), std::abs(b)); }
+
+/// Squares of the gradients of the ranks, by how they lie.
+struct Squares {
+  double all = 0;                                // each element once
+  std::map<std::string, double> replica, split;  // by axis
+  std::map<std::string, int> sizes;              // of axes
+  std::map<std::string, double> parameters;      // of each
+  std::map<int, double> own;                     // of all that a rank holds
+};
+
+Squares SquaresOf(const ParityRuns& runs, int step) {
+  Squares out;
+  std::set<std::string> names;
+  for (const ParityRank& rank : runs.ranks) {
+    for (const auto& [axis, group] : rank.axes) out.sizes[axis] = static_cast<int>(group.size());
+    for (const ParityEntry& entry : rank.phase(step, "gradient").entries) names.insert(entry.name);
+  }
+  for (const std::string& name : names) {
+    const RankParts parts = PartsOf(runs.ranks, step, "gradient", name);
+    const ParityEntry* golden =
+        runs.reference.empty() ? nullptr : runs.reference.front().phase(step, "gradient").Find(name);
+    const ParityEntry* first = parts.entries.front();
+    const std::vector<int64_t> shape = golden != nullptr  ? golden->shape
+                                       : parts.declared() ? first->whole
+                                                          : first->shape;
+    const std::vector<RankMapping> mappings = MappingsOf(parts, shape);
+    if (mappings.empty()) continue;
+    double squares = 0;
+    for (const double value : WholeOf(parts, mappings.front(), shape)) squares += std::isnan(value) ? 0 : value * value;
+    out.all += squares;
+    out.parameters[name] = squares;
+    const std::vector<std::vector<int64_t>>& place = mappings.front().places.front().indices;
+    for (const auto& [axis, coordinates] : CoordinatesOf(parts.ranks)) {
+      bool split = false;
+      for (size_t i = 1; i < parts.size(); ++i) {
+        split = split || (mappings.front().places[i].indices != place && coordinates[i] != coordinates[0]);
+      }
+      (split ? out.split : out.replica)[axis] += squares;
+    }
+    for (size_t i = 0; i < parts.size(); ++i) out.own[parts.ranks[i]->rank] += SumOfSquares(parts.values[i]);
+  }
+  return out;
+}
+
+std::optional<Message> ByAxis(double squares, const Squares& s) {
+  for (const auto& one : s.sizes) {
+    const std::string& axis = one.first;
+    const int size = one.second;
+    if (size < 2) continue;
+    const double n = size;
+    const auto find = [&](const auto& map) { return map.contains(axis) ? map.at(axis) : 0.0; };
+    const double replica = find(s.replica), split = find(s.split);
+    if (replica > 0 && split > 0) {
+      if (NearNorm(squares, s.all + (n - 1) * replica)) {
+        return Msg("what the ranks of {} hold alike is counted {} times", axis, size);
+      }
+      if (NearNorm(squares, s.all - replica)) return Msg("what the ranks of {} hold alike is not counted", axis);
+      if (NearNorm(squares, s.all - replica * (1 - 1 / n))) {
+        return Msg("what the ranks of {} hold alike is divided by their number", axis);
+      }
+      if (NearNorm(squares, s.all + (n - 1) * split)) return Msg("the shards of {} are counted {} times", axis, size);
+      if (NearNorm(squares, s.all - split)) return Msg("the shards of {} are not counted", axis);
+    }
+    if (NearNorm(squares, n * s.all)) return Msg("every gradient is counted {} times, the size of {}", size, axis);
+    if (NearNorm(n * squares, s.all)) return Msg("the sum of squares is divided by {}, the size of {}", size, axis);
+    if (NearNorm(squares, n * n * s.all)) return Msg("it is {} times too large, the size of {}", size, axis);
+    if (NearNorm(n * n * squares, s.all)) return Msg("it is one {}th of what it should be, the size of {}", size, axis);
+  }
+  return std::nullopt;
+}
+
+Message WhyWrong(int rank, double squares, const Squares& s) {
+  if (const auto own = s.own.find(rank); own != s.own.end() && NearNorm(squares, own->second)) {
+    return Msg("rank {} counts what it holds alone: the shards of other ranks are not counted", rank);
+  }
+  if (auto why = ByAxis(squares, s)) return *why;
+  for (const auto& [other, held] : s.own) {
+    if (other != rank && NearNorm(squares, s.all - held)) return Msg("the shard of rank {} is not counted", other);
+  }
+  for (const auto& [name, own] : s.parameters) {
+    if (own < 4 * kNormSlack * s.all) continue;
+    if (NearNorm(squares, s.all - own)) return Msg("{} is not counted", name);
+    if (NearNorm(squares, s.all + own)) return Msg("{} is counted twice", name);
+  }
+  return Msg("no shard that is counted once too often or not at all explains it");
+}
+
+/// The factor by which a parameter's gradient was clipped on a rank.
+std::optional<double> ClippedBy(const ParityRank& rank, int step, const std::string& name) {
+  const ParityEntry* before = rank.phase(step, "gradient").Find(name);
+  const ParityEntry* after = rank.phase(step, "clipped").Find(name);
+  if (before == nullptr || after == nullptr) return std::nullopt;
+  return FactorBetween(ElementsOf(*after), ElementsOf(*before), 1e-3);
+}
+
+void JudgeClipping(const ParityRun& ranks, int step, ParityResult* result) {
+  for (const ParityRank& rank : ranks) {
+    const auto norm = rank.Number(step, "norm"), limit = rank.Number(step, "limit");
+    if (!norm || !limit || *limit <= 0) continue;
+    const double expected = std::min(1.0, *limit / (*norm + 1e-6));
+    for (const ParityEntry& entry : rank.phase(step, "clipped").entries) {
+      const auto factor = ClippedBy(rank, step, entry.name);
+      if (!factor || std::abs(*factor - expected) <= 1e-3 * expected) continue;
+      result->findings.push_back(
+          {step,
+           "clipped",
+           entry.name,
+           {CauseKind::kClip,
+            Msg("scaled by {:.6g} on rank {}, where clipping by the norm {:.6g} to {:.6g} gives {:.6g}", *factor,
+                rank.rank, *norm, *limit, expected),
+            {rank.rank},
+            "",
+            *factor / expected},
+           std::abs(*factor / expected - 1),
+           1e-3,
+           true});
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result) {
+  const bool any = std::any_of(runs.ranks.begin(), runs.ranks.end(),
+                               [&](const ParityRank& rank) { return rank.Number(step, "norm").has_value(); });
+  if (!any) {
+    result->not_compared["no function that clips was seen"].push_back("norm of step " + std::to_string(step));
+    return;
+  }
+  const Squares squares = SquaresOf(runs, step);
+  const double norm = std::sqrt(squares.all);
+  for (const ParityRank& rank : runs.ranks) {
+    const auto said = rank.Number(step, "norm");
+    if (!said) continue;
+    const bool right = NearNorm(*said, norm);
+    result->rows.push_back({step, "norm", "rank " + std::to_string(rank.rank), "whole",
+                            right ? PartsKind::kEqual : PartsKind::kDiffers, std::abs(*said / norm - 1), kNormSlack});
+    if (right) continue;
+    result->findings.push_back({step,
+                                "norm",
+                                "",
+                                {CauseKind::kNorm,
+                                 Msg("rank {} has {:.6g}, its gradients give {:.6g}: {}", rank.rank, *said, norm,
+                                     WhyWrong(rank.rank, *said * *said, squares)),
+                                 {rank.rank},
+                                 "",
+                                 std::nullopt},
+                                std::abs(*said / norm - 1),
+                                kNormSlack,
+                                true});
+    break;
+  }
+  JudgeClipping(runs.ranks, step, result);
+}
+
+}  // namespace msprobe

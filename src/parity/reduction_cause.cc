@@ -1,0 +1,141 @@
+// How a gradient was put together from what the ranks had: as a sum of those with weights, which are solved for.
+#include <algorithm>
+#include <cmath>
+
+#include "parity/cause.h"
+
+namespace msprobe {
+namespace {
+
+constexpr double kAlike = 1e-6, kExplained = 1e-3, kNothing = 2e-3;
+
+/// Gradients before the reduction; equal ones of several ranks are one.
+struct Basis {
+  std::vector<std::vector<int>> ranks;
+  std::vector<const std::vector<double>*> values;
+};
+
+Basis BasisOf(const RankParts& before, size_t elements) {
+  Basis basis;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (before.values[i].size() != elements || SumOfSquares(before.values[i]) == 0) continue;
+    bool known = false;
+    for (size_t b = 0; b < basis.values.size() && !known; ++b) {
+      known = RelativeError(before.values[i], *basis.values[b]) <= kAlike;
+      if (known) basis.ranks[b].push_back(before.ranks[i]->rank);
+    }
+    if (known) continue;
+    basis.ranks.push_back({before.ranks[i]->rank});
+    basis.values.push_back(&before.values[i]);
+  }
+  return basis;
+}
+
+/// Solves a symmetric system; empty where it has no single answer.
+std::vector<double> Solved(std::vector<std::vector<double>> a, std::vector<double> b) {
+  const size_t n = b.size();
+  for (size_t k = 0; k < n; ++k) {
+    size_t pivot = k;
+    for (size_t i = k + 1; i < n; ++i) {
+      if (std::abs(a[i][k]) > std::abs(a[pivot][k])) pivot = i;
+    }
+    if (std::abs(a[pivot][k]) < 1e-9 * std::abs(a[0][0])) return {};
+    std::swap(a[k], a[pivot]), std::swap(b[k], b[pivot]);
+    for (size_t i = k + 1; i < n; ++i) {
+      const double factor = a[i][k] / a[k][k];
+      for (size_t j = k; j < n; ++j) a[i][j] -= factor * a[k][j];
+      b[i] -= factor * b[k];
+    }
+  }
+  for (size_t k = n; k-- > 0;) {
+    for (size_t j = k + 1; j < n; ++j) b[k] -= a[k][j] * b[j];
+    b[k] /= a[k][k];
+  }
+  return b;
+}
+
+/// The weights with which `target` is the sum of the basis; empty where it is none.
+std::vector<double> WeightsOf(const std::vector<double>& target, const Basis& basis) {
+  const size_t n = basis.values.size();
+  if (n == 0 || target.size() <= n || SumOfSquares(target) == 0) return {};
+  std::vector<std::vector<double>> gram(n, std::vector<double>(n));
+  std::vector<double> right(n);
+  for (size_t i = 0; i < n; ++i) {
+    right[i] = Dot(*basis.values[i], target);
+    for (size_t j = 0; j < n; ++j) gram[i][j] = Dot(*basis.values[i], *basis.values[j]);
+  }
+  const std::vector<double> weights = Solved(gram, right);
+  if (weights.empty()) return {};
+  std::vector<double> sum(target.size());
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t e = 0; e < sum.size(); ++e) sum[e] += weights[i] * (*basis.values[i])[e];
+  }
+  return RelativeError(sum, target) <= kExplained ? weights : std::vector<double>();
+}
+
+std::vector<int> Support(const std::vector<double>& weights, const Basis& basis) {
+  double largest = 0;
+  for (const double weight : weights) largest = std::max(largest, std::abs(weight));
+  std::vector<int> out;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (std::abs(weights[i]) > kNothing * largest) out.insert(out.end(), basis.ranks[i].begin(), basis.ranks[i].end());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// All the same; weights of several ranks that had one gradient count for each.
+bool Uniform(const std::vector<double>& weights, const Basis& basis) {
+  const auto each = [&](size_t i) { return weights[i] / static_cast<double>(basis.ranks[i].size()); };
+  for (size_t i = 1; i < weights.size(); ++i) {
+    if (std::abs(each(i) - each(0)) > 2 * kExplained * std::abs(each(0))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsComparison& found,
+                                            const RankParts& before, const FactorSizes& sizes) {
+  const std::vector<size_t> bad = found.bad();
+  if (bad.empty() || before.size() < 2 || parts.entries[bad.front()]->valid) return std::nullopt;
+  const size_t first = bad.front();
+  const Basis basis = BasisOf(before, parts.values[first].size());
+  const std::vector<double> is = WeightsOf(parts.values[first], basis);
+  const std::vector<double> should = WeightsOf(found.expected[first], basis);
+  if (is.empty() || should.empty()) return std::nullopt;
+  const std::vector<int> has = Support(is, basis), wanted = Support(should, basis);
+  const int rank = parts.ranks[first]->rank;
+  ParityCause cause;
+  cause.ranks = RanksOf(parts, bad);
+  cause.axis = AxisWith(parts.ranks, wanted);
+  const std::string axis = cause.axis.empty() ? std::string() : cause.axis + " ";
+  if (has != wanted) {
+    const bool own = std::all_of(has.begin(), has.end(), [&](int r) { return r == rank; });
+    cause.kind = own ? CauseKind::kPartialSum : CauseKind::kWrongGroup;
+    const std::string other = AxisWith(parts.ranks, has);
+    cause.text =
+        own ? Msg("never reduced: rank {} has its own gradient alone, not that of {}{}", rank, axis, RanksText(wanted))
+            : Msg("reduced over the wrong group: rank {} has the gradients of {}{} instead of {}{}", rank,
+                  other.empty() ? other : other + " ", RanksText(has), axis, RanksText(wanted));
+    return cause;
+  }
+  std::optional<double> factor;
+  bool common = true;
+  for (size_t i = 0; i < is.size(); ++i) {
+    const double ratio = is[i] / should[i];
+    common = common && (!factor || std::abs(ratio - *factor) <= 2 * kExplained * std::abs(*factor));
+    factor = factor ? factor : std::optional(ratio);
+  }
+  if (common) return ExplainFactor(*factor, parts, bad, found.mapping, sizes);
+  if (Uniform(is, basis)) {
+    cause.kind = CauseKind::kLocalTokens;
+    cause.text =
+        Msg("averaged over {}{} by local token counts: each rank counts alike, though their parts of the loss do not",
+            axis, RanksText(wanted));
+    return cause;
+  }
+  return std::nullopt;
+}
+
+}  // namespace msprobe
