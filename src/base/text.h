@@ -60,9 +60,6 @@ std::vector<std::string_view> Split(std::string_view text, char separator);
 size_t EditDistance(std::string_view a, std::string_view b);
 /// The one of `words` (not empty) that takes the fewest edits.
 std::string_view NearestWord(std::string_view word, std::span<const std::string_view> words);
-/// How many times as large something is, as people write it: "1.25", "340", "21,000", "8.1e+09"; of `digits` digits.
-std::string TimesText(double times, int digits);
-
 /// The same where it is likely what was meant: at most a third of its letters differ, or it begins with `word`.
 std::optional<std::string_view> LikelyWord(std::string_view word, std::span<const std::string_view> words);
 

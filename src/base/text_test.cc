@@ -69,14 +69,5 @@ TEST(Split, HasOnePartMoreThanSeparators) {
   EXPECT_EQ(Split("a.b", ','), (Parts{"a.b"}));
 }
 
-TEST(Text, TimesAreWrittenAsPeopleDo) {
-  EXPECT_EQ(TimesText(1.25, 3), "1.25");
-  EXPECT_EQ(TimesText(999.6, 3), "1,000");
-  EXPECT_EQ(TimesText(21345, 2), "21,000");
-  EXPECT_EQ(TimesText(1234567, 3), "1,230,000");
-  EXPECT_EQ(TimesText(8.1e9, 2), "8.1e+09");
-  EXPECT_EQ(TimesText(0.004, 2), "0.004");
-}
-
 }  // namespace
 }  // namespace msprobe
