@@ -14,7 +14,6 @@
 
 #include "bindings/bind_formats.h"
 #include "bindings/bind_regions.h"
-#include "bindings/fingerprints.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
 #include "bindings/mindspore/primitives.h"
@@ -35,6 +34,7 @@
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
+#include "bindings/rollouts.h"
 #include "bindings/tasks.h"
 #include "bindings/torch/gradient_paths.h"
 #include "bindings/torch/leaf_memo.h"
@@ -499,5 +499,5 @@ NB_MODULE(_core, m) {
   BindParameterReader(m);
   BindStepVisits(m);
   BindOptimizerStep(m);
-  BindFingerprints(m);
+  BindRollouts(m);
 }
