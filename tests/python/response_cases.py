@@ -71,7 +71,7 @@ def mixed(count):
     """Of all kinds and lengths, to hold two tools to the same answers."""
     rng = random.Random(11)
     out = []
-    for i in range(count):
+    for _ in range(count):
         length = rng.choice([1, 5, 63, 64, 65, 127, 128, 129, 200, 333, 640, 1500])
         kind = rng.randrange(6)
         if kind == 0 or length < 64:

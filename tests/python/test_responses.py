@@ -11,7 +11,7 @@ from msprobe.response_anomaly import LABELS, analyze_output_anomaly, find_anomal
 from response_cases import broken, candidates, garbled, healthy, mixed, planted, rare, repeating
 
 
-@pytest.mark.parametrize("number, case", enumerate(planted()))
+@pytest.mark.parametrize("number, case", list(enumerate(planted())))
 def test_planted_faults_have_their_labels(number, case):
     kind, logprobs, tokens = case
     assert analyze_output_anomaly([logprobs], [tokens]) == [[True, kind]]
@@ -46,7 +46,7 @@ def test_kinds_of_writing_of_a_known_vocabulary(monkeypatch):
     kinds = bytes(token % 7 for token in range(400000))
     monkeypatch.setattr(detector, "_categories", lambda name: kinds)
     rng = random.Random(2)
-    logprobs, tokens = healthy(rng, 100)
+    logprobs, tokens = [candidates(rng, -0.1) for _ in range(100)], list(range(100, 200))
     tokens[-1] = 1  # the end of deepseekv3
     logprobs[40] = {token: -3.0 for token in (4, 5, 6, 11, 12)}
     assert analyze_output_anomaly([logprobs], [tokens], ["DeepSeek-V3"]) == [[True, 1]]
@@ -86,7 +86,7 @@ import json, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from response_cases import mixed
 from msprobe.response_anomaly import analyze_output_anomaly
-print(json.dumps(analyze_output_anomaly(*zip(*mixed(400)))))
+print(json.dumps(analyze_output_anomaly(*zip(*mixed(400)), None)))
 """
     done = subprocess.run([str(old_python), "-c", program], capture_output=True, text=True, check=True)
     assert analyze_output_anomaly(*zip(*mixed(400))) == json.loads(done.stdout.splitlines()[-1])

@@ -48,7 +48,7 @@ GUIDES = (
     ),
     (
         {"en": "Rollout", "zh": "推理对照"},
-        ("rollout/README", "rollout/weights", "rollout/ops"),
+        ("rollout/README", "rollout/weights", "rollout/ops", "rollout/responses"),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
