@@ -42,6 +42,7 @@ PYTHON = {
     "msprobe.pytorch.monitor": {"msprobe._monitor"},
     "msprobe.pytorch.monitor.laws": {"msprobe._core", "msprobe._monitor", "msprobe.pytorch.monitor"},
     "msprobe.mindspore.monitor": {"msprobe._monitor", "msprobe._capture", "msprobe.mindspore"},
+    "msprobe.response_anomaly": {"msprobe._core"},
     "msprobe.scripts.atb": set(),
     "msprobe.pytorch.online_check": {"msprobe._capture"},
     "msprobe.pytorch.free_benchmark": {"msprobe._capture", "msprobe.pytorch.apis"},

@@ -12,8 +12,7 @@
 #include <span>
 #include <tuple>
 
-#include "bindings/bind_formats.h"
-#include "bindings/bind_regions.h"
+#include "bindings/bind_beside.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
 #include "bindings/mindspore/primitives.h"
@@ -34,7 +33,6 @@
 #include "bindings/python/tensor_record.h"
 #include "bindings/python/values.h"
 #include "bindings/python/works.h"
-#include "bindings/rollouts.h"
 #include "bindings/tasks.h"
 #include "bindings/torch/gradient_paths.h"
 #include "bindings/torch/leaf_memo.h"
@@ -493,11 +491,9 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a monitor lives until the interpreter is gone
   BindMonitor(m);
   BindSeriesJudge(m);
-  BindRegions(m);
-  BindFormats(m);
   BindModuleTaps(m);
   BindParameterReader(m);
   BindStepVisits(m);
   BindOptimizerStep(m);
-  BindRollouts(m);
+  BindBeside(m);
 }
