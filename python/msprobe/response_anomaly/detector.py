@@ -39,7 +39,7 @@ def analyze_output_anomaly(
         topk_logprobs: For each response a dict {token id: log-probability} for each of its tokens.
         tokens: For each response its token ids.
         model_configs: For each response the name of its model, a dict with `model_name`, or None. Where the vocabulary of
-            the model is known (`configs/mtype_config.json`, `token2category/`), kinds of writing are told apart.
+            the model is known (`configs/mtype_config.json`, `token2category/`), kinds of writing count.
 
     Returns:
         For each response [whether it is broken, 0 nothing, 1 rare character, 2 garbled, 3 repetition, 4 NaN].
