@@ -66,6 +66,7 @@ struct SideWeights {
   std::string path;
   int64_t step = -1;  // its name says so, else -1
   bool fingerprint = false;
+  bool dump = false;  // the parameters of a recorded step: `path` is its dump.json
 };
 
 struct SideEvidence {

@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 from graph_cases import run
+from launch import run_python
 from rollout_cases import (
     LAYERS,
     PAD,
@@ -574,3 +575,81 @@ def test_lists_of_other_lengths(tmp_path, drawn):
 def test_a_path_that_is_not_there(tmp_path):
     done = run(["rollout", tmp_path / "none", tmp_path / "none"], check=False)
     assert done.returncode == 3 and "none does not exist" in done.stderr
+
+
+# Dumps
+
+
+RECORDED = """
+import sys
+import torch
+from msprobe.pytorch import PrecisionDebugger
+
+state = torch.load(sys.argv[1])
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.mlp = torch.nn.Module()
+        for name in ("gate_proj", "up_proj"):
+            weight = state[f"model.layers.{layer}.mlp.{name}.weight"]
+            linear = torch.nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+            linear.weight.data.copy_(weight)
+            setattr(self.mlp, name, linear)
+
+    def forward(self, x):
+        return self.mlp.gate_proj(x) + self.mlp.up_proj(x)
+
+
+model = torch.nn.Module()
+model.model = torch.nn.Module()
+model.model.layers = torch.nn.ModuleList([Layer(i) for i in range(2)])
+debugger = PrecisionDebugger(task="tensor", level="L0", dump_path=sys.argv[2])
+debugger.start(model)
+for layer in model.model.layers:
+    layer(torch.ones(3, 32))
+debugger.stop()
+debugger.step()
+"""
+
+
+def test_weights_in_dumps(tmp_path, steps):
+    """The parameters of a recorded step stand for a checkpoint."""
+    (tmp_path / "record.py").write_text(RECORDED)
+
+    def record(state, name):
+        torch.save(state, tmp_path / "state.pt")
+        run_python([tmp_path / "record.py", tmp_path / "state.pt", tmp_path / name], cwd=tmp_path)
+        return tmp_path / name
+
+    a = record(steps[2], "a")
+    same = rollout(a, record(steps[2], "b"))
+    assert same["of"]["weight"]["sentence"] == "bit-equal (4)"
+    other = dict(steps[2])
+    other["model.layers.1.mlp.up_proj.weight"] = steps[2]["model.layers.0.mlp.up_proj.weight"]
+    wrong = rollout(a, record(other, "c"), code=1)
+    assert wrong["cause"] == "other_weight"
+    assert wrong["of"]["weight"]["place"]["parameter"] == "model.layers.1.mlp.up_proj.weight"
+
+
+def test_a_shard_is_no_fault(tmp_path, steps):
+    out = fused(steps[2])
+    for name in out:
+        if "down_proj" in name or "o_proj" in name:
+            out[name] = out[name][:, : out[name].shape[1] // 2]
+    result = rollout(save(tmp_path / "a", steps[2]), save(tmp_path / "b", out), code=5)
+    assert result["of"]["weight"]["kind"] == "shards"
+
+
+@pytest.mark.parametrize("kind", ["temperature", "scale"])
+def test_logits_of_the_trainer_alone(tmp_path, healthy, kind):
+    """A wrong scale of the last norm looks like a temperature: only what the engine was told decides."""
+    r = copy.deepcopy(healthy)
+    for i, ids in enumerate(r.responses):
+        r.rollout[i] = picked((r.rollout_logits[i] / 0.8).log_softmax(-1), ids)
+    settings = {"temperature": 0.8} if kind == "temperature" else {}
+    a = plain_lines(r, tmp_path / "a.jsonl", "train", logits=[x.tolist() for x in r.train_logits])
+    b = plain_lines(r, tmp_path / "b.jsonl", "rollout", sampling_params=settings)
+    result = rollout(a, b, code=1 if settings else 5)
+    assert result["verdicts"]["sampling"] == ("cause" if settings else "unsure"), result["headline"]

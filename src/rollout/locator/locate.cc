@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "rollout/op/op_stage.h"
+#include "rollout/records/dump_weights.h"
 #include "rollout/records/find_evidence.h"
 #include "rollout/stages/judge_stages.h"
 
@@ -80,8 +81,11 @@ StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
   out.gaps = GapsOf(pairs);
   out.kl = MeanK3(out.gaps);
   out.results.push_back(TokenStage(out.train, out.rollout, pairs));
+  const auto weights = [](const SideEvidence& side) {
+    return side.weights.empty() ? FindDumpWeights(side) : side.weights;
+  };
   MSP_ASSIGN_OR_RETURN(RolloutStageResult weight,
-                       WeightStage({out.train.weights, out.rollout.weights, history, options.allowed_lag}));
+                       WeightStage({weights(out.train), weights(out.rollout), history, options.allowed_lag}));
   out.results.push_back(std::move(weight));
   out.results.push_back(SamplingStage(pairs));
   out.results.push_back(RoutingStage(pairs));

@@ -165,6 +165,20 @@ RolloutStageResult SamplingStage(const RequestPairs& pairs) {
     return out;
   }
   out.share = ShareOf(for_rollout, train.law, rollout.law);
+  // A forward that is wrong may look like a temperature in the other side's logits.
+  constexpr double kNearly = 0.02;
+  const auto told = [&](const SamplingLaw& law) {
+    return law.IsRaw() || (hints.temperature && law.temperature == *hints.temperature) ||
+           (law.top_k > 0 && hints.top_k && static_cast<double>(law.top_k) == *hints.top_k) ||
+           (law.top_p < 1 && hints.top_p && law.top_p == *hints.top_p);
+  };
+  const auto sure = [&](const LawFit& fit, bool own) { return own || fit.residual <= kNearly || told(fit.law); };
+  if (!sure(rollout, engine) || !sure(train, trainer)) {
+    out.verdict = RolloutVerdict::kUnsure;
+    out.sentence = Msg("{} would explain most of the gap, as other causes would: the engine's logits would tell",
+                       sure(rollout, engine) ? train.law.Words() : rollout.law.Words());
+    return out;
+  }
   out.verdict = RolloutVerdict::kCause;
   const bool twice = hints.temperature && *hints.temperature > 0 && *hints.temperature != 1 &&
                      std::fabs(rollout.law.temperature - *hints.temperature * *hints.temperature) < 1e-9;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "rollout/records/dump_weights.h"
 #include "rollout/stages/judge_stages.h"
 #include "rollout/stages/weight_explain.h"
 #include "weights/name_map.h"
@@ -47,6 +48,23 @@ bool IsFewBits(DType t) {
   return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt32 || (IsFloating(t) && ElementSize(t) == 1);
 }
 
+StatusOr<Checkpoint> OpenWeights(const SideWeights& weights) {
+  return weights.dump ? OpenDumpWeights(weights.path) : OpenCheckpoint(weights.path);
+}
+
+/// One of the shapes is a whole number of times the other, in one dimension: a shard.
+bool IsShard(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+  if (a.size() != b.size()) return false;
+  size_t other = 0;
+  for (size_t d = 0; d < a.size(); ++d) {
+    const int64_t more = std::max(a[d], b[d]), less = std::min(a[d], b[d]);
+    if (more == less) continue;
+    if (less <= 0 || more % less != 0) return false;
+    ++other;
+  }
+  return other == 1;
+}
+
 /// A pair that is no copy, and why.
 struct OtherWeight {
   size_t pair = 0;
@@ -71,8 +89,8 @@ class WeightJudge {
     out_.stage = RolloutStage::kWeight;
     if (question_.train.empty() || question_.rollout.empty()) return NotSeen();
     ChooseSides();
-    MSP_ASSIGN_OR_RETURN(a_, OpenCheckpoint(train_.path));
-    MSP_ASSIGN_OR_RETURN(b_, OpenCheckpoint(rollout_.path));
+    MSP_ASSIGN_OR_RETURN(a_, OpenWeights(train_));
+    MSP_ASSIGN_OR_RETURN(b_, OpenWeights(rollout_));
     MSP_ASSIGN_OR_RETURN(map_, MatchWeights(&a_, &b_, nullptr));
     MSP_ASSIGN_OR_RETURN(diffs_, CompareWeights(a_, b_, map_.pairs));
     out_.seen = Msg("the weights of {} and {}, {} pairs", train_.path, rollout_.path, map_.pairs.size());
@@ -88,6 +106,8 @@ class WeightJudge {
         rounded_ += diffs_[i].verdict != WeightVerdict::kBitEqual;
       } else if (IsFewBits(map_.pairs[i].b.dtype) && IsFloating(map_.pairs[i].a.dtype)) {
         ++quantised_;
+      } else if (!map_.pairs[i].same_shape && IsShard(map_.pairs[i].a.shape, map_.pairs[i].b.shape)) {
+        ++shards_;
       } else {
         others_.push_back({i, {}});
       }
@@ -176,7 +196,7 @@ class WeightJudge {
       step.source = *source;
       step.name = source->step >= 0 ? Msg("step {}", source->step) : Msg("the weights in {}", source->path);
       step.behind = source->step >= 0 && train_.step > source->step ? train_.step - source->step : behind;
-      MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenCheckpoint(source->path));
+      MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenWeights(*source));
       MSP_ASSIGN_OR_RETURN(step.map, MatchWeights(&step.checkpoint, &b_, nullptr));
       MSP_ASSIGN_OR_RETURN(step.diffs, CompareWeights(step.checkpoint, b_, step.map.pairs));
       for (size_t i = 0; i < step.map.pairs.size(); ++i) step.of_engine.emplace(step.map.pairs[i].b.label(), i);
@@ -381,6 +401,10 @@ class WeightJudge {
            RolloutVerdict::kLegitimate);
       out_.not_seen.push_back(Msg("the values of {} quantised weights", quantised_));
     }
+    if (shards_ > 0) {
+      Lead("shards", Msg("{} weights are shards of the other side's: give those of all ranks", shards_), nullptr,
+           RolloutVerdict::kUnsure);
+    }
     if (out_.verdict == RolloutVerdict::kNotSeen) {
       out_.verdict = RolloutVerdict::kAgrees;
       out_.sentence = rounded_ == 0 ? Msg("bit-equal ({})", copies_)
@@ -411,7 +435,7 @@ class WeightJudge {
   std::map<std::pair<DType, uint64_t>, std::string> contents_;
   std::map<std::string, const WeightTensor*> lora_;
   std::vector<UntiedHead> heads_;
-  size_t copies_ = 0, rounded_ = 0, quantised_ = 0, lora_weights_ = 0, tied_ = 0;
+  size_t copies_ = 0, rounded_ = 0, quantised_ = 0, lora_weights_ = 0, tied_ = 0, shards_ = 0;
 };
 
 }  // namespace
