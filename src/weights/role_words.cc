@@ -296,6 +296,7 @@ WeightName ParseWeightName(std::string_view name) {
   WeightName out;
   std::vector<std::string> words = WordsOf(name);
   while (words.size() > 1 && In(kWrappers, words[0])) words.erase(words.begin());
+  if (words.size() > 1) std::erase(words, "base_layer");  // what adapters wrap
   for (size_t i = 0; i < words.size(); ++i) {
     out.rest += (i > 0 ? "." : "") + (i + 1 < words.size() ? words[i] : ParamName(words[i]));
   }

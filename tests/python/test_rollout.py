@@ -119,6 +119,15 @@ def test_no_gap(tmp_path, drawn):
     }
 
 
+def test_texts_without_ids(tmp_path):
+    """verl's rollout_data_dir."""
+    line = {"input": "question", "output": "answer", "gts": None, "score": 1.0, "step": 1, "request_id": "a"}
+    (tmp_path / "1.jsonl").write_text(json.dumps(line) + "\n")
+    result = rollout(tmp_path, tmp_path, code=5)
+    assert set(result["verdicts"].values()) == {"not_seen"}
+    assert result["train"]["program"] == "verl" and result["of"]["token"]["next_run"]
+
+
 # Tokens
 
 
@@ -380,6 +389,50 @@ def test_adapters_that_are_merged(tmp_path, steps):
     other = dict(state)
     other["model.layers.1.self_attn.o_proj.weight"] = steps[1]["model.layers.1.self_attn.o_proj.weight"]
     assert rollout(tmp_path / "a", save(tmp_path / "c", fused(other)), code=1)["stage"] == "weight"
+
+
+def experts_of(state, seed=11, experts=4):
+    """A mixture of experts in place of the MLPs, under the names of transformers and of vLLM."""
+    generator = torch.Generator().manual_seed(seed)
+    mine = {name: w for name, w in state.items() if ".mlp." not in name}
+    theirs = {name: w for name, w in fused(state).items() if ".mlp." not in name}
+    for layer in range(LAYERS):
+        prefix = f"model.layers.{layer}.mlp."
+        gate, up = torch.randn(2, experts, 16, 32, generator=generator)
+        down = torch.randn(experts, 32, 16, generator=generator)
+        mine[prefix + "gate.weight"] = theirs[prefix + "gate.weight"] = torch.randn(experts, 32, generator=generator)
+        for e in range(experts):
+            for name, table in (("gate_proj", gate), ("up_proj", up), ("down_proj", down)):
+                mine[f"{prefix}experts.{e}.{name}.weight"] = table[e].clone()
+        theirs[prefix + "experts.w13_weight"] = torch.cat([gate, up], 1)
+        theirs[prefix + "experts.w2_weight"] = down
+    return mine, theirs
+
+
+MOE = {"model_type": "qwen3_moe", "num_experts": 4, "moe_intermediate_size": 16}
+
+
+def test_experts_that_are_exchanged(tmp_path, steps):
+    mine, theirs = experts_of(steps[-1])
+    train = save(tmp_path / "train", mine, **MOE)
+    right = rollout(train, save(tmp_path / "right", theirs, **MOE), code=0)
+    assert right["of"]["weight"]["sentence"].startswith("bit-equal"), right["headline"]
+    theirs["model.layers.1.mlp.experts.w2_weight"] = theirs["model.layers.1.mlp.experts.w2_weight"][[0, 2, 1, 3]]
+    result = rollout(train, save(tmp_path / "engine", theirs, **MOE), code=1)
+    assert (result["stage"], result["cause"]) == ("weight", "other_weight"), result["headline"]
+    assert result["of"]["weight"]["place"]["parameter"] == "model.layers.1.mlp.experts.1.down_proj.weight"
+    assert "experts.2.down_proj" in result["headline"]
+
+
+def test_names_that_say_nothing(tmp_path, steps):
+    """Equal values may be those of an exchanged weight, so nothing is called equal by them."""
+    out = {f"w{i}": w for i, w in enumerate(steps[-1].values())}
+    result = rollout(save(tmp_path / "a", steps[-1]), save(tmp_path / "b", out))
+    assert result["verdicts"]["weight"] in ("unsure", "not_seen") or result["of"]["weight"]["not_seen"], result[
+        "headline"
+    ]
+    out["w5"], out["w6"] = out["w6"], out["w5"]
+    assert accuses_nothing(rollout(tmp_path / "a", save(tmp_path / "c", out)))
 
 
 # Sampling

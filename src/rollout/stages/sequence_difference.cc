@@ -65,6 +65,8 @@ SequenceDifference CompareInner(Ids longer, Ids shorter, bool train_longer, cons
   if (BeginsWithIds(longer, shorter)) {
     const Ids extra = longer.subspan(shorter.size());
     const auto at = static_cast<int64_t>(shorter.size());
+    if (more == 1 && !shorter.empty())
+      return {"extra_token", Msg("{} has one more token, {}, behind", side, extra[0]), at};
     if (IsPadding(extra, padding))
       return {"padding_attended", Msg("{} takes {} tokens of padding behind, {}, for text", side, more, extra[0]), at};
     return {"truncated", Msg("{} ends behind {} of {} tokens", other, shorter.size(), longer.size()), at};

@@ -101,7 +101,13 @@ class WeightJudge {
     }
     LookAtOneSided();
     for (size_t i = 0; i < diffs_.size(); ++i) {
-      if (IsCopy(diffs_[i].verdict)) {
+      if (map_.pairs[i].by >= MatchedBy::kStatistics) {
+        // Names say nothing of these, so equal values may be those of an exchanged weight.
+        ++guessed_;
+        if (IsCopy(diffs_[i].verdict)) continue;
+        lacking_[0].push_back(map_.pairs[i].a.label());
+        lacking_[1].push_back(map_.pairs[i].b.label());
+      } else if (IsCopy(diffs_[i].verdict)) {
         ++copies_;
         rounded_ += diffs_[i].verdict != WeightVerdict::kBitEqual;
       } else if (IsFewBits(map_.pairs[i].b.dtype) && IsFloating(map_.pairs[i].a.dtype)) {
@@ -148,7 +154,6 @@ class WeightJudge {
   }
 
   void LookAtOneSided() {
-    std::vector<std::string> lacking;
     size_t lora = 0, scales = 0;
     for (const auto* side : {&map_.only_a, &map_.only_b}) {
       for (const WeightTensor& tensor : *side) {
@@ -158,15 +163,12 @@ class WeightJudge {
         } else if (IsScale(tensor.name)) {
           ++scales;
         } else if (!IsComputed(tensor.name) && !LookAtHead(tensor, side == &map_.only_b)) {
-          lacking.push_back(tensor.label());
+          lacking_[side == &map_.only_b].push_back(tensor.label());
         }
       }
     }
     quantised_ += scales;
     lora_weights_ = lora;
-    if (!lacking.empty())
-      out_.not_seen.push_back(
-          Msg("{} weights that one side alone has, such as {}", lacking.size(), OneLine(lacking[0])));
   }
 
   /// An output head of one side, where the other has only the table of words that it is tied to. True where that says
@@ -368,6 +370,23 @@ class WeightJudge {
     }
   }
 
+  /// What has no partner by its name was not compared: where that is so on both sides, they may be the same weights.
+  void ConcludeUnpaired() {
+    const std::vector<std::string>&a = lacking_[0], &b = lacking_[1];
+    if (!a.empty() && !b.empty()) {
+      Lead("unpaired",
+           Msg("{} weights are copies, and {} of the trainer and {} of the engine have no partner by name, such as {} "
+               "and {}",
+               copies_, a.size(), b.size(), OneLine(a[0]), OneLine(b[0])),
+           nullptr, RolloutVerdict::kUnsure);
+    } else if (!a.empty() || !b.empty()) {
+      const std::vector<std::string>& one = a.empty() ? b : a;
+      out_.not_seen.push_back(Msg("{} weights that one side alone has, such as {}", one.size(), OneLine(one[0])));
+    }
+    if (guessed_ > 0)
+      out_.not_seen.push_back(Msg("whether any of {} weights whose names say nothing are exchanged", guessed_));
+  }
+
   void ConcludeHeads() {
     for (const UntiedHead& head : heads_) {
       Lead("tied_head",
@@ -405,6 +424,7 @@ class WeightJudge {
       Lead("shards", Msg("{} weights are shards of the other side's: give those of all ranks", shards_), nullptr,
            RolloutVerdict::kUnsure);
     }
+    ConcludeUnpaired();
     if (out_.verdict == RolloutVerdict::kNotSeen) {
       out_.verdict = RolloutVerdict::kAgrees;
       out_.sentence = rounded_ == 0 ? Msg("bit-equal ({})", copies_)
@@ -435,6 +455,8 @@ class WeightJudge {
   std::map<std::pair<DType, uint64_t>, std::string> contents_;
   std::map<std::string, const WeightTensor*> lora_;
   std::vector<UntiedHead> heads_;
+  std::array<std::vector<std::string>, 2> lacking_;  // labels of each side
+  size_t guessed_ = 0;
   size_t copies_ = 0, rounded_ = 0, quantised_ = 0, lora_weights_ = 0, tied_ = 0, shards_ = 0;
 };
 
