@@ -154,10 +154,13 @@ Message RolloutText(const RolloutReport& report) {
   out += Msg("stage | seen | verdict | share of the gap\n");
   for (const RolloutStageResult& result : report.results) {
     const Message seen = result.seen.empty() ? Message("-") : OneLined(result.seen);
-    const bool said = result.sentence.empty() || result.verdict == RolloutVerdict::kNotSeen;
-    out += said ? Msg("{} | {} | {} | {}\n", WordsOf(result.stage), seen, WordsOf(result.verdict), ShareText(result))
-                : Msg("{} | {} | {}: {} | {}\n", WordsOf(result.stage), seen, WordsOf(result.verdict),
-                      OneLined(result.sentence), ShareText(result));
+    // What is equal says so itself.
+    const bool plain = result.sentence.empty() || result.verdict == RolloutVerdict::kNotSeen;
+    const Message verdict = plain ? WordsOf(result.verdict)
+                            : result.verdict == RolloutVerdict::kAgrees
+                                ? OneLined(result.sentence)
+                                : Msg("{}: {}", WordsOf(result.verdict), OneLined(result.sentence));
+    out += Msg("{} | {} | {} | {}\n", WordsOf(result.stage), seen, verdict, ShareText(result));
   }
   for (const RolloutStageResult& result : report.results) {
     const bool told =

@@ -93,7 +93,8 @@ class WeightJudge {
     MSP_ASSIGN_OR_RETURN(b_, OpenWeights(rollout_));
     MSP_ASSIGN_OR_RETURN(map_, MatchWeights(&a_, &b_, nullptr));
     MSP_ASSIGN_OR_RETURN(diffs_, CompareWeights(a_, b_, map_.pairs));
-    out_.seen = Msg("the weights of {} and {}, {} pairs", train_.path, rollout_.path, map_.pairs.size());
+    out_.seen = Msg("{} pairs of weights", map_.pairs.size());
+    out_.evidence.push_back(Msg("of {} and {}", OneLine(train_.path), OneLine(rollout_.path)));
     if (map_.pairs.empty()) {
       out_.sentence = Msg("no weight of one side has a partner on the other");
       out_.verdict = RolloutVerdict::kUnsure;
@@ -322,7 +323,7 @@ class WeightJudge {
       Lead("stale",
            Msg("the engine has the weights of {}, {} updates behind ({} of {} differ since)", newest->name,
                newest->behind, stale, total),
-           at, allowed ? RolloutVerdict::kLegitimate : RolloutVerdict::kCause);
+           nullptr, allowed ? RolloutVerdict::kLegitimate : RolloutVerdict::kCause);
     } else if (Count("stale") == 0) {
       Lead("tied_head", Msg("{} is that of {}: the tied head was not updated with its table", name, newest->name), at,
            RolloutVerdict::kCause);
@@ -357,7 +358,8 @@ class WeightJudge {
         static_cast<double>(count) >= kNearlyAll * (all - static_cast<double>(others_.size() - count))) {
       const RolloutVerdict verdict = question_.allowed_lag > 0 ? RolloutVerdict::kUnsure : RolloutVerdict::kCause;
       Lead("another_step",
-           Msg("{} of {} weights differ a little, as those of another step do", count, map_.pairs.size()), at, verdict);
+           Msg("{} of {} weights differ a little, as those of another step do", count, map_.pairs.size()), nullptr,
+           verdict);
       out_.next_run = Msg("give the checkpoints of earlier steps with --history: which of them does the engine have?");
     } else {
       Lead("differs",
