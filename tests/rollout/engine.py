@@ -102,6 +102,7 @@ class Attention(nn.Module):
         self.heads, self.groups, self.size = heads, groups, size
         self.scale = size**-0.5 * faults.get("attention_scale", 1)
         self.window = faults.get("window", window)
+        self.faults = faults
         self.pages: Any = None
         self.blocks = blocks
         self.batch: Any = None
@@ -122,7 +123,13 @@ class Attention(nn.Module):
 
     def _attend(self, q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, first: int) -> torch.Tensor:
         queries = q.view(q.shape[0], self.heads, self.size)
-        keys, values = (x.repeat_interleave(self.heads // self.groups, 1) for x in (keys, values))
+        times = self.heads // self.groups
+        if "heads" in self.faults:
+            keys, values = (x.repeat(1, times, 1) for x in (keys, values))
+        else:
+            keys, values = (x.repeat_interleave(times, 1) for x in (keys, values))
+        if "page" in self.faults:  # the first page of a sequence is another one's
+            keys = torch.cat([keys[:BLOCK].flip(0), keys[BLOCK:]]) if len(keys) > BLOCK else keys
         scores = torch.einsum("qhd,khd->hqk", queries, keys).float() * self.scale
         where = torch.arange(first, first + q.shape[0])[:, None] - torch.arange(keys.shape[0])
         hidden = where < 0
@@ -139,12 +146,22 @@ class SelfAttention(nn.Module):
         heads, groups = config.num_attention_heads, config.num_key_value_heads
         self.sizes = [heads * size, groups * size, groups * size]
         self.qkv_proj = Linear(like.q_proj, like.k_proj, like.v_proj, faults=faults)
+        norms = {"eps": faults["head_eps"]} if "head_eps" in faults else {}
+        if hasattr(like, "q_norm"):
+            self.q_norm = RMSNorm(like.q_norm, config.rms_norm_eps, norms)
+            self.k_norm = RMSNorm(like.k_norm, config.rms_norm_eps, {})
+        self.faults = faults
         self.rotary_emb = RotaryEmbedding(size, config.rope_parameters["rope_theta"], faults)
         self.attn = Attention(heads, groups, size, window, blocks, faults)
         self.o_proj = Linear(like.o_proj)
 
     def forward(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         q, k, v = self.qkv_proj(x)[0].split(self.sizes, -1)
+        if hasattr(self, "q_norm"):
+            q = self.q_norm(q.view(len(q), -1, self.rotary_emb.size)).flatten(1)
+            k = self.k_norm(k.view(len(k), -1, self.rotary_emb.size)).flatten(1)
+        if "positions" in self.faults:
+            positions = positions + self.faults["positions"] * (positions > 4)
         q, k = self.rotary_emb(positions, q, k)
         return self.o_proj(self.attn(q, k, v))[0]
 
@@ -192,13 +209,21 @@ class FusedMoE(nn.Module):
 
 
 class MoE(nn.Module):
-    def __init__(self, like: nn.Module, config: Any):
+    def __init__(self, like: nn.Module, config: Any, faults: dict):
         super().__init__()
         self.gate = Linear(_WithoutBias(like.gate.weight))
-        self.experts = FusedMoE(like.experts, config.num_experts_per_tok, getattr(config, "norm_topk_prob", True))
+        renormalised = getattr(config, "norm_topk_prob", True) != ("top_k_norm" in faults)
+        self.experts = FusedMoE(like.experts, config.num_experts_per_tok, renormalised)
+        if hasattr(like, "shared_expert"):
+            self.shared_expert = MLP(like.shared_expert, {})
+            self.shared_expert_gate = Linear(_WithoutBias(like.shared_expert_gate.weight))
+        self.faults = faults
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.experts(x, self.gate(x)[0])
+        out = self.experts(x, self.gate(x)[0])
+        if hasattr(self, "shared_expert") and "shared" not in self.faults:
+            out = out + self.shared_expert_gate(x)[0].sigmoid() * self.shared_expert(x)
+        return out
 
 
 class _WithoutBias:
@@ -216,7 +241,7 @@ class DecoderLayer(nn.Module):
         self.self_attn = SelfAttention(like.self_attn, config, window, blocks, faults)
         lost = {key: value for key, value in faults.items() if key == "residual"}
         self.post_attention_layernorm = RMSNorm(like.post_attention_layernorm, config.rms_norm_eps, lost)
-        self.mlp = MoE(like.mlp, config) if hasattr(like.mlp, "experts") else MLP(like.mlp, faults)
+        self.mlp = MoE(like.mlp, config, faults) if hasattr(like.mlp, "experts") else MLP(like.mlp, faults)
 
     def forward(self, positions: torch.Tensor, x: torch.Tensor, residual: Optional[torch.Tensor]) -> tuple:
         if residual is None:

@@ -34,6 +34,7 @@ MODELS = {
             "num_experts_per_tok": 2,
         },
     ),
+    "heads": ("qwen3", {"intermediate_size": 96, "head_dim": 16}),
     "mixtral": ("mixtral", {"intermediate_size": 48, "num_local_experts": 4, "num_experts_per_tok": 2}),
 }
 PROMPTS = {"a": 11, "b": 5, "c": 17, "d": 13}
@@ -62,6 +63,19 @@ CASES = {
     "clean_window_bf16": Case("window", dtype=torch.bfloat16, prefix=True),
     "clean_mixtral": Case("mixtral"),
     "clean_mixtral_bf16": Case("mixtral", dtype=torch.bfloat16),
+    "clean_heads_bf16": Case("heads", dtype=torch.bfloat16, prefix=True),
+    "clean_moe_bf16": Case("moe", dtype=torch.bfloat16, layout="packed"),
+    "head_eps": Case("heads", faults={"head_eps": 0.5, "layer": 1}, expect="layers.1 q norm", kind="norm_eps"),
+    "heads": Case(
+        "heads", faults={"heads": 1}, dtype=torch.bfloat16, expect="layers.0 attention", kind="attention_heads"
+    ),
+    "page": Case(faults={"page": 1, "layer": 1}, prefix=True, expect="layers.1 attention", kind="op"),
+    "positions": Case(
+        "tied", faults={"positions": 1, "layer": 1}, expect="layers.1 rotary embedding", kind="positions"
+    ),
+    "shares": Case("mixtral", faults={"top_k_norm": 1}, expect="layers.0 MLP", kind="expert_shares"),
+    "top_k_norm": Case("moe", faults={"top_k_norm": 1, "layer": 1}, expect="layers.1 MLP", kind="op"),
+    "shared": Case("moe", faults={"shared": 1, "layer": 2}, dtype=torch.bfloat16, expect="layers.2 MLP", kind="op"),
     "rope_base": Case(faults={"rope_base": 1e6}, expect="layers.0 rotary embedding", kind="rotary_base"),
     "rope_base_bf16": Case(
         faults={"rope_base": 1e6}, dtype=torch.bfloat16, expect="layers.0 rotary embedding", kind="rotary_base"

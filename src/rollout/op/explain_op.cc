@@ -15,21 +15,22 @@ std::string Setting(double value) { return fmt::format("{:.2g}", value); }
 OpHow ExplainNorm(const OpCase& one) {
   const OpReplay& r = *one.replay;
   const std::vector<PointPlace> inputs = InputsOf(one.place, r.layers());
-  const RowMatrix x = r.rollout().Read(inputs[0]), tx = r.train().Read(inputs[0]), ty = r.train().Read(one.place);
   const std::vector<double> w = r.WeightOf(one.place);
-  if (x.empty() || w.size() != x.width || tx.width != x.width || ty.width != x.width) return {};
+  const RowMatrix x = AsHeads(r.rollout().Read(inputs[0]), w.size()), tx = AsHeads(r.train().Read(inputs[0]), w.size()),
+                  ty = AsHeads(r.train().Read(one.place), w.size()), seen = AsHeads(one.seen, w.size());
+  if (x.empty() || seen.rows != x.rows || tx.empty() || ty.rows != tx.rows) return {};
   NormFit own = FitNorm(tx, w, ty, false);
   if (own.error > one.tolerance) own = FitNorm(tx, w, ty, true);
   if (own.error > one.tolerance) return {};
-  const NormFit same = FitNorm(x, w, one.seen, own.plus_one), other = FitNorm(x, w, one.seen, !own.plus_one);
+  const NormFit same = FitNorm(x, w, seen, own.plus_one), other = FitNorm(x, w, seen, !own.plus_one);
   if (other.error <= one.tolerance && same.error > one.tolerance) {
-    const double left = ErrorsOf(one.seen, Normed(x, w, {own.eps, !own.plus_one, 0})).largest;
+    const double left = ErrorsOf(seen, Normed(x, w, {own.eps, !own.plus_one, 0})).largest;
     Message words = own.plus_one ? Msg("it multiplies by its weight in place of 1 + weight")
                                  : Msg("it multiplies by 1 + weight in place of its weight");
     return Found("norm_plus_one", std::move(words), left);
   }
   if (same.error > one.tolerance || same.eps <= 0) return {};
-  const double left = ErrorsOf(one.seen, Normed(x, w, same)).largest;
+  const double left = ErrorsOf(seen, Normed(x, w, same)).largest;
   if (left > one.tolerance) return {};
   // The trainer's own is lost in rounding where it is small.
   Message words = own.eps > same.eps / 1000 || tx.dtype == DType::kFloat32
@@ -41,8 +42,7 @@ OpHow ExplainNorm(const OpCase& one) {
 /// The base whose angles turn the engine's queries into what it recorded.
 OpHow ExplainRotary(const OpCase& one, const std::vector<int64_t>& positions) {
   const OpReplay& r = *one.replay;
-  const PointPlace input{one.place.layer, one.place.point == Point::kKRotary ? Point::kK : Point::kQ};
-  const RowMatrix x = r.rollout().Read(input);
+  const RowMatrix x = r.rollout().Read(TurnedFrom(*r.rollout().line, one.place));
   const auto size = static_cast<size_t>(r.train().line->HeadSize());
   if (x.empty() || x.width != one.seen.width || size < 4 || x.width % size != 0) return {};
   if (ErrorsOf(one.seen, x).largest <= one.tolerance) {
@@ -82,6 +82,34 @@ OpHow ExplainRotary(const OpCase& one, const std::vector<int64_t>& positions) {
     base = round;
   if (least > one.tolerance) return {};
   return Found("rotary_base", Msg("its rotary base is {:g}", base), turned(base));
+}
+
+/// The trainer's own angles, of a position some places further on.
+OpHow ExplainPositions(const OpCase& one, const std::function<std::vector<TokenRow>(int64_t by)>& shifted) {
+  constexpr int64_t kFar = 4;
+  const OpReplay& r = *one.replay;
+  const RowMatrix x = r.rollout().Read(TurnedFrom(*r.rollout().line, one.place));
+  if (x.empty() || x.width != one.seen.width) return {};
+  const RowErrors own = ErrorsOf(one.seen, one.expected);
+  for (int64_t by = -kFar; by <= kFar; ++by) {
+    const std::vector<TokenRow> rows = by == 0 ? std::vector<TokenRow>() : shifted(by);
+    if (rows.size() != x.rows) continue;
+    const auto [cos, sin] = r.train().line->Angles(rows);
+    if (cos.rows != x.rows || sin.rows != x.rows || x.width % cos.width != 0) continue;
+    RowMatrix made = x;
+    for (size_t i = 0; i < made.rows; ++i) TurnHalves(cos.row(i), sin.row(i), cos.width, made.row(i), made.width);
+    const RowErrors errors = ErrorsOf(one.seen, made);
+    double left = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {  // those without such a row in the trainer say nothing
+      if (own.rows[i] <= one.tolerance || rows[i].rows == 0 || rows[i].row == r.train().rows[i].row) continue;
+      left = std::max(left, errors.rows[i]), ++count;
+    }
+    if (count > 1 && left <= one.tolerance) {
+      return Found("positions", Msg("its positions are {:+} for {} of {} tokens", by, count, rows.size()), left);
+    }
+  }
+  return {};
 }
 
 OpHow ExplainActivation(const OpCase& one) {
@@ -219,6 +247,27 @@ OpHow ExplainFactor(const OpCase& one) {
   return Found("factor", Msg("it is {:.4g} times what it should be", factor), left);
 }
 
+/// The shares of experts, which one side makes add up to 1 and the other does not.
+OpHow ExplainShares(const OpCase& one) {
+  RowMatrix made = one.expected;
+  double least = HUGE_VAL, most = 0;
+  for (size_t i = 0; i < made.rows; ++i) {
+    double across = 0, own = 0;
+    for (size_t j = 0; j < made.width; ++j) {
+      across += static_cast<double>(one.seen.row(i)[j]) * made.row(i)[j];
+      own += static_cast<double>(made.row(i)[j]) * made.row(i)[j];
+    }
+    const double factor = own > 0 ? across / own : 1;
+    least = std::min(least, factor), most = std::max(most, factor);
+    for (size_t j = 0; j < made.width; ++j) made.row(i)[j] *= static_cast<float>(factor);
+  }
+  const double left = ErrorsOf(one.seen, made).largest;
+  if (left > std::max(one.tolerance, one.error / 20) || least <= 0) return {};
+  return Found("expert_shares",
+               Msg("each token is scaled by a factor of its own, {:.3g} to {:.3g}: shares of experts", least, most),
+               left);
+}
+
 OpHow ExplainGrid(const OpCase& one) {
   const DType grid = GridOf(one.seen);
   if (grid == DType::kUnknown || GridOf(one.expected) == grid) return {};
@@ -241,6 +290,8 @@ OpHow ExplainOp(const OpCase& one) {
   switch (one.place.point) {
     case Point::kInputNorm:
     case Point::kMlpNorm:
+    case Point::kQNorm:
+    case Point::kKNorm:
     case Point::kFinalNorm: how = ExplainNorm(one); break;
     case Point::kActivation: how = ExplainActivation(one); break;
     case Point::kInputResidual:
@@ -248,11 +299,14 @@ OpHow ExplainOp(const OpCase& one) {
     case Point::kFinalResidual: how = ExplainResidual(one); break;
     default: break;
   }
-  return how.found() ? how : ExplainValues(one);
+  if (!how.found()) how = ExplainValues(one);
+  return how.found() || one.place.point != Point::kMlp ? how : ExplainShares(one);
 }
 
-OpHow ExplainRotaryOp(const OpCase& one, const std::vector<int64_t>& positions) {
+OpHow ExplainRotaryOp(const OpCase& one, const std::vector<int64_t>& positions,
+                      const std::function<std::vector<TokenRow>(int64_t by)>& shifted) {
   OpHow how = ExplainRotary(one, positions);
+  if (!how.found()) how = ExplainPositions(one, shifted);
   return how.found() ? how : ExplainValues(one);
 }
 

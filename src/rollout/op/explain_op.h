@@ -1,6 +1,7 @@
 // How an operation of the engine differs from the trainer's: what undone leaves nothing but rounding.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,7 +28,9 @@ struct OpCase {
 
 OpHow ExplainOp(const OpCase& one);
 /// Of what attention is given: queries or keys, turned by their positions.
-OpHow ExplainRotaryOp(const OpCase& one, const std::vector<int64_t>& positions);
+/// `shifted`: rows of the trainer so many positions further on in the same sequences, their own where none is.
+OpHow ExplainRotaryOp(const OpCase& one, const std::vector<int64_t>& positions,
+                      const std::function<std::vector<TokenRow>(int64_t by)>& shifted);
 /// For values of any op: a factor, a constant, columns in another order, a coarser type.
 OpHow ExplainValues(const OpCase& one);
 

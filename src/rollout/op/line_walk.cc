@@ -268,7 +268,15 @@ class Walk {
     if (rotary) {
       std::vector<int64_t> positions;
       for (const PairedToken& token : tokens_) positions.push_back(token.position);
-      fault.how = ExplainRotaryOp(one, positions);
+      fault.how = ExplainRotaryOp(one, positions, [&](int64_t by) {
+        std::vector<TokenRow> rows;
+        for (const PairedToken& token : tokens_) {
+          const std::vector<TokenRow>& all = pairs_.train_positions[token.sequence];
+          const int64_t at = token.position + by;
+          rows.push_back(at >= 0 && at < static_cast<int64_t>(all.size()) ? all[static_cast<size_t>(at)] : token.train);
+        }
+        return rows;
+      });
     } else if (!fault.how.found()) {
       fault.how = ExplainOp(one);
     }

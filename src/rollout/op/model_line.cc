@@ -16,6 +16,8 @@ ModuleRole MakerOf(PointPlace place) {
     case LinePoint::kQ: return {place.layer, Part::kQ};
     case LinePoint::kK: return {place.layer, Part::kK};
     case LinePoint::kV: return {place.layer, Part::kV};
+    case LinePoint::kQNorm: return {place.layer, Part::kQNorm};
+    case LinePoint::kKNorm: return {place.layer, Part::kKNorm};
     case LinePoint::kQRotary:
     case LinePoint::kKRotary: return {place.layer, Part::kRotary};
     case LinePoint::kCore: return {place.layer, Part::kCore};
@@ -53,6 +55,8 @@ bool IsSplit(LinePoint point) {
     case LinePoint::kQ:
     case LinePoint::kK:
     case LinePoint::kV:
+    case LinePoint::kQNorm:
+    case LinePoint::kKNorm:
     case LinePoint::kQRotary:
     case LinePoint::kKRotary:
     case LinePoint::kCore:
@@ -163,8 +167,7 @@ RowMatrix ModelLine::ReadPart(const ModuleRole& own, const ModuleRole& fused, in
 RowMatrix ModelLine::ReadProjected(int64_t layer, size_t nth, const std::vector<TokenRow>& tokens) const {
   const ModuleRole norm{layer, nth == 0 ? Part::kQNorm : Part::kKNorm};
   if (nth < 2 && side_.Calls(norm) != nullptr) {
-    RowMatrix normed = ReadItem(norm, ItemState::kOutput, 0, tokens);
-    if (!normed.empty() && static_cast<int64_t>(normed.width) == (nth == 0 ? widths_.q : widths_.k)) return normed;
+    return ReadOwn({layer, nth == 0 ? LinePoint::kQNorm : LinePoint::kKNorm}, tokens);
   }
   const std::array points{LinePoint::kQ, LinePoint::kK, LinePoint::kV};
   return ReadOwn({layer, points[nth]}, tokens);
@@ -299,6 +302,13 @@ RowMatrix ModelLine::ReadOwn(PointPlace place, const std::vector<TokenRow>& toke
     case LinePoint::kQ: return ReadPart(maker, fused, 0, widths_.q, tokens);
     case LinePoint::kK: return ReadPart(maker, fused, widths_.q, widths_.k, tokens);
     case LinePoint::kV: return ReadPart(maker, fused, widths_.q + widths_.k, widths_.v, tokens);
+    case LinePoint::kQNorm:
+    case LinePoint::kKNorm: {
+      // Of all heads; where each head is a call of its own, or heads lie ahead of tokens, it is not known.
+      RowMatrix out = ReadItem(maker, ItemState::kOutput, 0, tokens);
+      const int64_t width = place.point == LinePoint::kQNorm ? widths_.q : widths_.k;
+      return static_cast<int64_t>(out.width) == width ? out : RowMatrix();
+    }
     case LinePoint::kQRotary: return ReadRotary(layer, 0, tokens);
     case LinePoint::kKRotary: return ReadRotary(layer, 1, tokens);
     case LinePoint::kCore: return ReadItem({layer, Part::kO}, ItemState::kInput, 0, tokens);

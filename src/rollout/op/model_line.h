@@ -18,6 +18,8 @@ enum class LinePoint : uint8_t {
   kQ,
   kK,
   kV,
+  kQNorm,  ///< of each head, in models that have it
+  kKNorm,
   kQRotary,  ///< what attention is given
   kKRotary,
   kCore,  ///< what attention makes of them

@@ -52,8 +52,10 @@ std::vector<PointPlace> InputsOf(PointPlace place, int64_t layers) {
     case Point::kQ:
     case Point::kK:
     case Point::kV: return {{l, Point::kInputNorm}};
-    case Point::kQRotary: return {{l, Point::kQ}};
-    case Point::kKRotary: return {{l, Point::kK}};
+    case Point::kQNorm: return {{l, Point::kQ}};
+    case Point::kKNorm: return {{l, Point::kK}};
+    case Point::kQRotary: return {{l, Point::kQNorm}, {l, Point::kQ}};
+    case Point::kKRotary: return {{l, Point::kKNorm}, {l, Point::kK}};
     case Point::kCore:
       return {{l, Point::kQRotary}, {l, Point::kKRotary}, {l, Point::kQ}, {l, Point::kK}, {l, Point::kV}};
     case Point::kO: return {{l, Point::kCore}};
@@ -71,6 +73,20 @@ std::vector<PointPlace> InputsOf(PointPlace place, int64_t layers) {
     case Point::kLogits: return {{-1, Point::kFinalNorm}};
   }
   return {};
+}
+
+PointPlace TurnedFrom(const ModelLine& line, PointPlace place) {
+  const bool keys = place.point == Point::kKRotary;
+  const ModuleRole norm{place.layer, keys ? ModulePart::kKNorm : ModulePart::kQNorm};
+  if (line.side().Calls(norm) != nullptr) return {place.layer, keys ? Point::kKNorm : Point::kQNorm};
+  return {place.layer, keys ? Point::kK : Point::kQ};
+}
+
+RowMatrix AsHeads(RowMatrix values, size_t size) {
+  if (size == 0 || values.width % size != 0) return {};
+  values.rows *= values.width / size;
+  values.width = size;
+  return values;
 }
 
 NormFit FitNorm(const RowMatrix& x, const std::vector<double>& w, const RowMatrix& y, bool plus_one) {
@@ -148,12 +164,8 @@ RowMatrix OpReplay::Sum(const SideRows& side, PointPlace place) const {
 }
 
 RowMatrix OpReplay::Turned(const SideRows& side, PointPlace place) const {
-  const bool keys = place.point == Point::kKRotary;
-  // A norm of q and k comes between; it is not known here.
-  const ModuleRole norm{place.layer, keys ? ModulePart::kKNorm : ModulePart::kQNorm};
-  if (side.line->side().Calls(norm) != nullptr) return {};
   const auto [cos, sin] = train_.line->Angles(train_.rows);
-  RowMatrix x = side.Read({place.layer, keys ? Point::kK : Point::kQ});
+  RowMatrix x = side.Read(TurnedFrom(*side.line, place));
   if (x.empty() || cos.rows != x.rows || sin.rows != x.rows || x.width % cos.width != 0) return {};
   for (size_t i = 0; i < x.rows; ++i) TurnHalves(cos.row(i), sin.row(i), cos.width, x.row(i), x.width);
   return x;
@@ -175,14 +187,20 @@ RowMatrix OpReplay::Expected(const SideRows& side, PointPlace place) const {
   switch (place.point) {
     case Point::kInputNorm:
     case Point::kMlpNorm:
+    case Point::kQNorm:
+    case Point::kKNorm:
     case Point::kFinalNorm: {
       const PointPlace input = InputsOf(place, layers_)[0];
-      const RowMatrix x = train_.Read(input), y = train_.Read(place), own = side.Read(input);
       const std::vector<double> w = WeightOf(place);
+      const RowMatrix x = AsHeads(train_.Read(input), w.size()), y = AsHeads(train_.Read(place), w.size()),
+                      own = AsHeads(side.Read(input), w.size());
       if (x.empty() || y.rows != x.rows || y.width != x.width || w.size() != x.width || own.width != x.width) return {};
       NormFit form = FitNorm(x, w, y, false);
       if (form.error > RoundingFloor(x.dtype, y.dtype)) form = FitNorm(x, w, y, true);
-      return Normed(own, w, form);
+      RowMatrix out = Normed(own, w, form);
+      out.width *= out.rows / std::max<size_t>(side.rows.size(), 1);
+      out.rows = side.rows.size();
+      return out;
     }
     case Point::kInputResidual:
     case Point::kMlpResidual:

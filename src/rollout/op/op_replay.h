@@ -15,6 +15,11 @@ namespace msprobe {
 /// What a module computes from: points of the line before it.
 std::vector<PointPlace> InputsOf(PointPlace place, int64_t layers);
 
+/// What the rotary embedding of a side turns: queries or keys, normed where the model does that.
+PointPlace TurnedFrom(const ModelLine& line, PointPlace place);
+/// Each piece of `size` columns as a row of its own; empty where they are no whole number.
+RowMatrix AsHeads(RowMatrix values, size_t size);
+
 /// y = x * w / sqrt(mean(x^2) + eps), or with 1 + w.
 struct NormFit {
   double eps = 0;
