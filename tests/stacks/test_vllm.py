@@ -46,3 +46,33 @@ def test_what_is_planted_in_the_engine_is_named(vllm_python, tmp_path, case):
         assert stage["verdict"] in ("agrees", "round_off"), stage
     else:
         assert (stage["verdict"], stage["place"]["module"], stage["kind"]) == ("cause", *EXPECTED[case])
+
+
+def test_run_records_the_rows_without_a_line(vllm_python, tmp_path):
+    config = {
+        "task": "tensor",
+        "level": "L0",
+        "dump_path": str(tmp_path / "dump"),
+        "rank": [],
+        "step": [],
+        "tensor": {},
+    }
+    (tmp_path / "run.json").write_text(json.dumps(config))
+    msprobe = vllm_python.with_name("msprobe")
+    command = [
+        msprobe,
+        "run",
+        "--config",
+        tmp_path / "run.json",
+        "--",
+        vllm_python,
+        HERE / "vllm_rollout.py",
+        tmp_path,
+        "run",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr[-3000:]
+    steps = sorted((tmp_path / "dump").glob("step*/*/dump.json"))
+    records = [json.loads(step.read_text()) for step in steps]
+    assert [[row["tokens"] for row in record["schedule"]] for record in records] == [[24, 11]] + 5 * [[1, 1]]
+    assert any("LogitsProcessor" in name for name in records[-1]["data"])

@@ -1,6 +1,6 @@
 """vLLM and transformers with the same weights, each recorded: python vllm_rollout.py OUT CASE
 
-Whatever is planted is planted in the live engine. The trainer's forward is of what the engine wrote.
+CASE `run` records nothing by itself. Whatever is planted is planted in the live engine. The trainer's forward is of what the engine wrote.
 """
 
 import json
@@ -123,10 +123,13 @@ def main(out: Path, case: str) -> None:
         (shared if case == "clean_chunked" and n > 32 else []) + torch.randint(3, 256, (n,)).tolist() for n in lengths
     ]
     prompts = [prompt[:n] for prompt, n in zip(prompts, lengths)]
-    debugger = PrecisionDebugger(str(out / "config.json"))
-    told = record(llm, debugger)
+    if case != "run":
+        debugger = PrecisionDebugger(str(out / "config.json"))
+        told = record(llm, debugger)
     settings = SamplingParams(temperature=0, max_tokens=6, ignore_eos=True, detokenize=False, logprobs=0)
     results = llm.generate([{"prompt_token_ids": p} for p in prompts], settings, use_tqdm=False)
+    if case == "run":
+        return
     sequences = [p + list(r.outputs[0].token_ids) for p, r in zip(prompts, results)]
     (out / "told.json").write_text(json.dumps(told))
     debugger.service.config.dump_path = str(out / "train")
