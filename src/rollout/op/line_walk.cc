@@ -193,17 +193,26 @@ class Walk {
     std::map<uint32_t, int64_t> out;
     if (a.empty() || a.rows != b.rows || a.width != b.width) return out;
     const std::vector<size_t> counts = ExpertsOf(layer);
-    const auto best = [](const float* row, size_t width, size_t count) {
+    const double unit = InfoOf(CoarserOf(a.dtype, b.dtype)).unit();
+    const auto best = [](const float* row, size_t width) {
       std::vector<size_t> order(width);
       std::iota(order.begin(), order.end(), size_t{0});
       std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) { return row[x] > row[y]; });
-      order.resize(std::min(count, width));
-      std::sort(order.begin(), order.end());
       return order;
     };
+    // The last that is chosen and the first that is not: as good as equal, either may be taken.
+    const auto is_open = [&](const float* row, const std::vector<size_t>& order, size_t count) {
+      const double size = std::max(std::fabs(row[order.front()]), std::fabs(row[order.back()]));
+      return row[order[count - 1]] - row[order[count]] <= 2 * unit * size;
+    };
     for (size_t i = 0; i < a.rows; ++i) {
+      const std::vector<size_t> own = best(a.row(i), a.width), other = best(b.row(i), b.width);
       for (const size_t count : counts) {
-        if (count >= a.width || best(a.row(i), a.width, count) == best(b.row(i), b.width, count)) continue;
+        if (count == 0 || count >= a.width) continue;
+        std::vector<size_t> x(own.begin(), own.begin() + static_cast<std::ptrdiff_t>(count));
+        std::vector<size_t> y(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(count));
+        std::sort(x.begin(), x.end()), std::sort(y.begin(), y.end());
+        if (x == y && !is_open(a.row(i), own, count) && !is_open(b.row(i), other, count)) continue;
         const auto [known, added] = out.try_emplace(tokens[i].sequence, tokens[i].position);
         if (!added) known->second = std::min(known->second, tokens[i].position);
         break;
