@@ -88,6 +88,10 @@ CASES = {
         kind="attention_scale",
     ),
     "eps": Case(faults={"eps": 1e-2}, expect="layers.0 input norm", kind="norm_eps"),
+    "eps_small": Case(faults={"eps": 1e-5, "layer": 1}, expect="layers.1 input norm", kind="norm_eps"),
+    "eps_bf16": Case(
+        faults={"eps": 3e-2, "layer": 1}, dtype=torch.bfloat16, expect="layers.1 input norm", kind="norm_eps"
+    ),
     "norm_plus_one": Case(
         "tied", faults={"norm_plus_one": 1, "layer": 1}, expect="layers.1 input norm", kind="norm_plus_one"
     ),

@@ -12,6 +12,15 @@ OpHow Found(std::string_view kind, Message words, double left) { return {std::st
 /// "0.01", "1e-06": as people write such settings.
 std::string Setting(double value) { return fmt::format("{:.2g}", value); }
 
+/// The trainer's own is lost in rounding where it is small.
+Message EpsWords(const NormFit& other, const NormFit& own) {
+  constexpr double kClear = 3;
+  if (own.eps > 0 && own.relative > kClear * own.spread) {
+    return Msg("its eps is {} in place of {}", Setting(other.eps), Setting(own.eps));
+  }
+  return Msg("its eps is {}, the trainer's is smaller", Setting(other.eps));
+}
+
 OpHow ExplainNorm(const OpCase& one) {
   const OpReplay& r = *one.replay;
   const std::vector<PointPlace> inputs = InputsOf(one.place, r.layers());
@@ -32,11 +41,7 @@ OpHow ExplainNorm(const OpCase& one) {
   if (same.error > one.tolerance || same.eps <= 0) return {};
   const double left = ErrorsOf(seen, Normed(x, w, same)).largest;
   if (left > one.tolerance) return {};
-  // The trainer's own is lost in rounding where it is small.
-  Message words = own.eps > same.eps / 1000 || tx.dtype == DType::kFloat32
-                      ? Msg("its eps is {} in place of {}", Setting(same.eps), Setting(std::max(own.eps, 0.0)))
-                      : Msg("its eps is {}, the trainer's is smaller", Setting(same.eps));
-  return Found("norm_eps", std::move(words), left);
+  return Found("norm_eps", EpsWords(same, own), left);
 }
 
 /// The base whose angles turn the engine's queries into what it recorded.
@@ -283,6 +288,32 @@ OpHow ExplainValues(const OpCase& one) {
     if (OpHow how = explain(one); how.found()) return how;
   }
   return {};
+}
+
+OpHow ExplainSmallEps(const OpCase& one, double unit) {
+  constexpr size_t kFewRows = 8;
+  const OpReplay& r = *one.replay;
+  const PointPlace input = InputsOf(one.place, r.layers())[0];
+  const std::vector<double> w = r.WeightOf(one.place);
+  const RowMatrix x = AsHeads(r.rollout().Read(input), w.size()), tx = AsHeads(r.train().Read(input), w.size()),
+                  ty = AsHeads(r.train().Read(one.place), w.size()), seen = AsHeads(one.seen, w.size());
+  if (x.rows < kFewRows || seen.rows != x.rows || tx.rows != x.rows || ty.rows != x.rows) return {};
+  NormFit own = FitNorm(tx, w, ty, false);
+  if (own.error > one.tolerance) own = FitNorm(tx, w, ty, true);
+  const NormFit other = FitNorm(x, w, seen, own.plus_one);
+  if (own.error > one.tolerance || other.error > one.tolerance) return {};
+  constexpr double kClear = 6;
+  const double noise = kClear * (own.spread + other.spread) / std::sqrt(static_cast<double>(x.rows));
+  const double apart = std::fabs(other.relative - own.relative);
+  if (apart <= std::max(noise, (tx.dtype == DType::kFloat32 ? 8 : 1) * unit)) return {};
+  // Rows of another size must say the same eps, else it is some factor.
+  if (std::fabs(other.eps) < std::fabs(own.eps) / 1000 || other.eps <= 0) return {};
+  const NormFit made{other.eps, own.plus_one, 0, 0, 0};
+  const NormFit again = FitNorm(x, w, Normed(x, w, made), own.plus_one);
+  if (std::fabs(again.relative - other.relative) > apart / 4) return {};
+  // The middle of all rows is known better than that of one.
+  const double unsure = other.spread / std::sqrt(static_cast<double>(x.rows)) / apart;
+  return Found("norm_eps", EpsWords(other, own), one.error * std::min(1.0, unsure));
 }
 
 OpHow ExplainOp(const OpCase& one) {

@@ -27,6 +27,8 @@ struct OpCase {
 };
 
 OpHow ExplainOp(const OpCase& one);
+/// An eps that changes every element by less than rounding does, and all of them alike.
+OpHow ExplainSmallEps(const OpCase& one, double unit);
 /// Of what attention is given: queries or keys, turned by their positions.
 /// `shifted`: rows of the trainer so many positions further on in the same sequences, their own where none is.
 OpHow ExplainRotaryOp(const OpCase& one, const std::vector<int64_t>& positions,

@@ -141,7 +141,23 @@ class Walk {
     if (place.point == Point::kLogits) NotePrecision(seen, own);
     const bool parts = errors.largest > difference.floor && !out_.fault;
     out_.points.push_back(difference);
-    if (parts) Judge(difference, std::move(seen), own, errors);
+    if (parts) Judge(difference, seen, own, errors);
+    if (!out_.fault) JudgeNorm(difference, std::move(seen), own, errors);
+  }
+
+  void JudgeNorm(const PointDifference difference, RowMatrix seen, const RowMatrix& own, const RowErrors& errors) {
+    const PointPlace place = difference.place;
+    if (place.point != Point::kInputNorm && place.point != Point::kMlpNorm && place.point != Point::kFinalNorm) return;
+    if (errors.largest == 0) return;
+    const OpReplay replay = ReplayOf(place);
+    const OpCase one{place, &replay, std::move(seen), own, difference.error, difference.floor};
+    OpHow how = ExplainSmallEps(one, InfoOf(CoarserOf(difference.train, difference.rollout)).unit());
+    if (!how.found() || WeightsDiffer(place)) return;
+    const PairedToken& worst = TokensOf(place)[errors.worst];
+    LineFault fault{difference, std::move(how), difference.error, true, false, rollout_.ModuleOf(place), 0, 0, {}};
+    fault.sequence = worst.sequence, fault.position = worst.position;
+    fault.own = std::max(difference.error, fault.how.left);
+    out_.fault = std::move(fault);
   }
 
   // One side may give what it makes of the logits of a router.

@@ -91,7 +91,7 @@ RowMatrix AsHeads(RowMatrix values, size_t size) {
 
 NormFit FitNorm(const RowMatrix& x, const std::vector<double>& w, const RowMatrix& y, bool plus_one) {
   NormFit fit{0, plus_one, 0};
-  std::vector<double> eps;
+  std::vector<double> eps, relative;
   RowMatrix made = y;
   for (size_t i = 0; i < x.rows; ++i) {
     double across = 0, own = 0;
@@ -101,13 +101,20 @@ NormFit FitNorm(const RowMatrix& x, const std::vector<double>& w, const RowMatri
       own += u * u;
     }
     const double r = own > 0 ? across / own : 0;
-    if (r > 0) eps.push_back(1 / (r * r) - MeanSquare(x, i));
+    const double square = MeanSquare(x, i);
+    if (r > 0 && square > 0) {
+      eps.push_back(1 / (r * r) - square);
+      relative.push_back(eps.back() / square);
+    }
     for (size_t j = 0; j < x.width; ++j) {
       made.row(i)[j] = static_cast<float>(r * x.row(i)[j] * (w[j] + (plus_one ? 1 : 0)));
     }
   }
   fit.error = ErrorsOf(y, made).largest;
   fit.eps = MedianOf(std::move(eps));
+  fit.relative = MedianOf(relative);
+  for (double& one : relative) one = std::fabs(one - fit.relative);
+  fit.spread = MedianOf(std::move(relative));
   return fit;
 }
 

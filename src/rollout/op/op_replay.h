@@ -25,6 +25,9 @@ struct NormFit {
   double eps = 0;
   bool plus_one = false;
   double error = 0;  // that is left, the largest of a row
+  // eps relative to the mean square of a row: the middle of all rows, and how far rows usually lie from it. What rounds
+  // every element at random leaves these alone.
+  double relative = 0, spread = 0;
 };
 NormFit FitNorm(const RowMatrix& x, const std::vector<double>& w, const RowMatrix& y, bool plus_one);
 RowMatrix Normed(const RowMatrix& x, const std::vector<double>& w, const NormFit& form);
