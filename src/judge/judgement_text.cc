@@ -5,7 +5,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "base/times_text.h"
+#include "base/words/times_text.h"
 #include "json/writer.h"
 #include "judge/judge_directory.h"
 #include "judgement/judgement_json.h"

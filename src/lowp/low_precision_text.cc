@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "base/times_text.h"
+#include "base/words/times_text.h"
 #include "json/writer.h"
 #include "judgement/judgement_json.h"
 #include "lowp/low_precision.h"

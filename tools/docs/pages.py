@@ -80,7 +80,15 @@ GUIDES = (
     ),
     (
         {"en": "Operators", "zh": "算子"},
-        ("lab/acc_check", "lab/online", "lab/relations", "lab/free_benchmark", "lab/dispatch", "lab/compiled", "lab/lowp"),
+        (
+            "lab/acc_check",
+            "lab/online",
+            "lab/relations",
+            "lab/free_benchmark",
+            "lab/dispatch",
+            "lab/compiled",
+            "lab/lowp",
+        ),
     ),
     (
         {"en": "Graphs", "zh": "图"},

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "base/times_text.h"
+#include "base/words/times_text.h"
 #include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "json/writer.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "base/times_text.h"
+#include "base/words/times_text.h"
 #include "compare/first_difference/six_digits.h"
 #include "compare/values/item_view.h"
 #include "diagnose/story/clean_words.h"

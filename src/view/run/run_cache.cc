@@ -105,7 +105,8 @@ StatusOr<const RunCache::Listing*> RunCache::List(const std::string& path) {
   }
   if (listing.ranks.empty()) {
     if (!IsRegularFile(JoinPath(path, "monitor.series"))) {
-      return BadInput(Msg("{} holds no monitored run (no monitor.series): give the directory that msprobe monitor wrote", path));
+      return BadInput(
+          Msg("{} holds no monitored run (no monitor.series): give the directory that msprobe monitor wrote", path));
     }
     listing.ranks.push_back(0);
     listing.directories[0].push_back(path);

@@ -222,7 +222,9 @@ class _Loader:
         if not near:
             return ""
         place = _at(self._file.path, self._file.lines[(near[0],)])
-        return say('key "%(found)s" is unknown: did you mean "%(key)s"? (%(place)s)', found=near[0], key=key, place=place)
+        return say(
+            'key "%(found)s" is unknown: did you mean "%(key)s"? (%(place)s)', found=near[0], key=key, place=place
+        )
 
     def _warn(self, key: str, text: str) -> None:
         self._warnings.append(f"{text} ({self._place(key)})")

@@ -1,4 +1,4 @@
-#include "cli/graph_structure.h"
+#include "cli/graph/graph_structure.h"
 
 #include <fmt/format.h>
 

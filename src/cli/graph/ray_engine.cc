@@ -1,4 +1,4 @@
-#include "cli/ray_engine.h"
+#include "cli/graph/ray_engine.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/message.h"
-#include "cli/ray_program.h"
+#include "cli/graph/ray_program.h"
 #include "json/parser.h"
 #include "json/writer.h"
 

@@ -1,4 +1,4 @@
-#include "base/times_text.h"
+#include "base/words/times_text.h"
 
 #include <gtest/gtest.h>
 

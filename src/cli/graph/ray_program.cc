@@ -1,4 +1,4 @@
-#include "cli/ray_program.h"
+#include "cli/graph/ray_program.h"
 
 // The assembler copies the file into the program as it is.
 asm(".section .rodata\n"
