@@ -14,11 +14,12 @@ bool NearNorm(double a, double b) { return std::abs(a - b) <= kNormSlack * std::
 
 /// Squares of the gradients of the ranks, by how they lie.
 struct Squares {
-  double all = 0;                                // each element once
-  std::map<std::string, double> replica, split;  // by axis
-  std::map<std::string, int> sizes;              // of axes
-  std::map<std::string, double> parameters;      // of each
-  std::map<int, double> own;                     // of all that a rank holds
+  double all = 0;                                            // each element once
+  std::map<std::string, double> replica, split;              // by axis
+  std::map<std::string, int> sizes;                          // of axes
+  std::map<std::string, double> parameters;                  // of each
+  std::map<std::string, std::map<int, double>> split_parts;  // of parameters that are split: what each rank has
+  std::map<int, double> own;                                 // of all that a rank holds
 };
 
 Squares SquaresOf(const ParityRuns& runs, int step) {
@@ -50,7 +51,13 @@ Squares SquaresOf(const ParityRuns& runs, int step) {
       }
       (split ? out.split : out.replica)[axis] += squares;
     }
-    for (size_t i = 0; i < parts.size(); ++i) out.own[parts.ranks[i]->rank] += SumOfSquares(parts.values[i]);
+    const bool whole = std::all_of(mappings.front().places.begin(), mappings.front().places.end(),
+                                   [&](const RankPlace& one) { return one.indices == place; });
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const double held = SumOfSquares(parts.values[i]);
+      out.own[parts.ranks[i]->rank] += held;
+      if (!whole) out.split_parts[name][parts.ranks[i]->rank] = held;
+    }
   }
   return out;
 }
@@ -82,11 +89,27 @@ std::optional<Message> ByAxis(double squares, const Squares& s) {
   return std::nullopt;
 }
 
-Message WhyWrong(int rank, double squares, const Squares& s) {
-  if (const auto own = s.own.find(rank); own != s.own.end() && NearNorm(squares, own->second)) {
+/// Every rank has the norm of what it holds.
+bool EachCountsItsOwn(const ParityRun& ranks, int step, const Squares& s) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const ParityRank& rank) {
+    const auto said = rank.Number(step, "norm");
+    const auto own = s.own.find(rank.rank);
+    return !said || (own != s.own.end() && NearNorm(*said * *said, own->second));
+  });
+}
+
+Message WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
+  if (own_alone) {
     return Msg("rank {} counts what it holds alone: the shards of other ranks are not counted", rank);
   }
   if (auto why = ByAxis(squares, s)) return *why;
+  for (const auto& [name, parts] : s.split_parts) {
+    const double all = s.parameters.at(name);
+    if (all < 4 * kNormSlack * s.all) continue;
+    for (const auto& [other, held] : parts) {
+      if (NearNorm(squares, s.all - all + held)) return Msg("of {} the part of rank {} alone is counted", name, other);
+    }
+  }
   for (const auto& [other, held] : s.own) {
     if (other != rank && NearNorm(squares, s.all - held)) return Msg("the shard of rank {} is not counted", other);
   }
@@ -150,18 +173,19 @@ void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result) {
     result->rows.push_back({step, "norm", "rank " + std::to_string(rank.rank), "whole",
                             right ? PartsKind::kEqual : PartsKind::kDiffers, std::abs(*said / norm - 1), kNormSlack});
     if (right) continue;
-    result->findings.push_back({step,
-                                "norm",
-                                "",
-                                {CauseKind::kNorm,
-                                 Msg("rank {} has {:.6g}, its gradients give {:.6g}: {}", rank.rank, *said, norm,
-                                     WhyWrong(rank.rank, *said * *said, squares)),
-                                 {rank.rank},
-                                 "",
-                                 std::nullopt},
-                                std::abs(*said / norm - 1),
-                                kNormSlack,
-                                true});
+    result->findings.push_back(
+        {step,
+         "norm",
+         "",
+         {CauseKind::kNorm,
+          Msg("rank {} has {:.6g}, its gradients give {:.6g}: {}", rank.rank, *said, norm,
+              WhyWrong(rank.rank, *said * *said, squares, EachCountsItsOwn(runs.ranks, step, squares))),
+          {rank.rank},
+          "",
+          std::nullopt},
+         std::abs(*said / norm - 1),
+         kNormSlack,
+         true});
     break;
   }
   JudgeClipping(runs.ranks, step, result);

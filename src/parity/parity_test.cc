@@ -185,6 +185,19 @@ TEST(Parity, PartsOfRowsAndColumnsAreFoundBySizes) {
   EXPECT_EQ(row->kind, PartsKind::kBitEqual);
 }
 
+TEST(Parity, OfMappingsThatTheSizesAllowTheNearestCounts) {
+  Made made(4, kTwoByTwo);
+  const Values whole = Made::Noise(64, 2);
+  for (int r = 0; r < 4; ++r) {  // data parallelism divides the rows; each tensor-parallel rank has twice the sum
+    const auto first = whole.begin() + (r / 2) * 32;
+    made.Add(&made.rank(r), "forward", "down#0", {4, 8}, Times(Values(first, first + 32), 2));
+  }
+  made.Add(&made.reference(), "forward", "down#0", {8, 8}, whole);
+  const ParityFinding first = made.First();
+  EXPECT_EQ(first.cause.kind, CauseKind::kReducedTwice);
+  EXPECT_EQ(first.cause.axis, "tp");
+}
+
 TEST(Parity, ExchangedPartsAreNamed) {
   Made made(2, {{"tp", {{0, 1}}}});
   const Values a = Made::Noise(16, 2), b = Made::Noise(16, 3);
@@ -214,6 +227,25 @@ TEST(Parity, WhatTheNormCountsTooOftenIsNamed) {
   const ParityFinding first = made.First();
   EXPECT_EQ(first.cause.kind, CauseKind::kNorm);
   EXPECT_NE(first.cause.text.English().find("what the ranks of tp hold alike is counted 2 times"), std::string::npos);
+}
+
+TEST(Parity, AShardThatOnlyOneRankCountsIsNamed) {
+  Made made(2, {{"tp", {{0, 1}}}});
+  const Values a = Made::Noise(8, 3), b = Made::Noise(8, 4), rest = Made::Noise(16, 5);
+  Values whole = a;
+  whole.insert(whole.end(), b.begin(), b.end());
+  double counted = 0;
+  for (const Values* one : {&a, &rest}) {
+    for (const float v : *one) counted += static_cast<double>(v) * v;
+  }
+  for (int r = 0; r < 2; ++r) {
+    made.Add(&made.rank(r), "gradient", "sinks", {8}, r == 0 ? a : b);
+    made.Add(&made.rank(r), "gradient", "norm", {16}, rest);
+    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(counted)};
+  }
+  made.Add(&made.reference(), "gradient", "sinks", {16}, whole);
+  made.Add(&made.reference(), "gradient", "norm", {16}, rest);
+  EXPECT_NE(made.First().cause.text.English().find("of sinks the part of rank 0 alone is counted"), std::string::npos);
 }
 
 TEST(Parity, OtherWeightsAreNoFault) {

@@ -49,6 +49,12 @@ std::vector<std::vector<double>> Added(const RankParts& parts, const RankMapping
 struct Trial {
   PartsComparison found;
   size_t fitting = 0;
+  double total = 0;  // of the errors
+  /// Of mappings that nothing speaks for but their sizes the one that is nearest.
+  bool better_than(const Trial& o) const {
+    const int cost = found.mapping.cost(), other = o.found.mapping.cost();
+    return fitting != o.fitting ? fitting > o.fitting : cost != other ? cost < other : total < o.total;
+  }
 };
 
 Trial Try(const RankParts& parts, const WholeValues& whole, const RankMapping& mapping,
@@ -80,6 +86,7 @@ Trial Try(const RankParts& parts, const WholeValues& whole, const RankMapping& m
     found.errors.push_back(error), found.bounds.push_back(bound), found.scales.push_back(scale);
     found.expected.push_back(std::move(expected));
     trial.fitting += error <= bound;
+    trial.total += std::min(error, 1e6);
   }
   found.kind = trial.fitting < parts.size() ? PartsKind::kDiffers
                : mapping.IsSum()            ? PartsKind::kSum
@@ -157,7 +164,7 @@ PartsComparison ComparePartsWith(const RankParts& parts, const WholeValues& whol
     Trial trial = Try(parts, whole, mapping, scales);
     if (trial.found.kind != PartsKind::kDiffers) return std::move(trial.found);
     if (mapping.IsSum()) continue;  // what is no sum is no sum that is wrong
-    if (!best || trial.fitting > best->fitting) best = std::move(trial);
+    if (!best || trial.better_than(*best)) best = std::move(trial);
   }
   if (best) return std::move(best->found);
   return {};

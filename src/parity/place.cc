@@ -112,14 +112,6 @@ std::vector<AxisPlace> RolesOf(const std::string& axis, const std::vector<int64_
   return out;
 }
 
-int CostOf(const RankMapping& mapping) {
-  int cost = 0;
-  for (const AxisPlace& axis : mapping.axes) {
-    cost += axis.role == AxisRole::kSum ? 100 : axis.role >= AxisRole::kZigZag ? 10 : 0;
-  }
-  return cost;
-}
-
 RankMapping Declared(const RankParts& parts, const std::vector<int64_t>& whole, const Coordinates& coordinates) {
   RankMapping mapping;
   for (const ParityEntry* entry : parts.entries) {
@@ -172,6 +164,14 @@ std::vector<std::string> RankMapping::Sums() const {
   return out;
 }
 
+int RankMapping::cost() const {
+  int cost = 0;
+  for (const AxisPlace& axis : axes) {
+    cost += axis.role == AxisRole::kSum ? 100 : axis.role >= AxisRole::kZigZag ? 10 : 0;
+  }
+  return cost;
+}
+
 bool RankMapping::IsSum() const { return !Sums().empty(); }
 
 Coordinates CoordinatesOf(const std::vector<const ParityRank*>& ranks) {
@@ -213,7 +213,7 @@ std::vector<RankMapping> MappingsOf(const RankParts& parts, const std::vector<in
   }
   std::erase_if(found, [&](RankMapping& mapping) { return !Placed(parts, coordinates, whole, &mapping); });
   std::stable_sort(found.begin(), found.end(),
-                   [](const RankMapping& a, const RankMapping& b) { return CostOf(a) < CostOf(b); });
+                   [](const RankMapping& a, const RankMapping& b) { return a.cost() < b.cost(); });
   return found;
 }
 

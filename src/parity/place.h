@@ -45,6 +45,7 @@ struct RankMapping {
   std::vector<RankPlace> places;  // of each part
   std::string Text() const;       // "s b h[tp]" without names: "split tp along 2"
   bool IsSum() const;
+  int cost() const;  // the more it is unlikely
   std::vector<std::string> Sums() const;
 };
 

@@ -62,6 +62,7 @@ class Layout(NamedTuple):
     bias: bool = False  # of every linear layer
     positions: str = "rope"
     qk_norm: bool = False
+    sinks: bool = False  # a learned offset of each head's softmax
 
     @property
     def world(self):
@@ -116,6 +117,8 @@ def config_of(layout):
     options = {}
     if layout.first_layers:
         options["num_layers_in_first_pipeline_stage"] = layout.first_layers
+    if layout.sinks:
+        options["softmax_type"] = "learnable"
     if layout.experts:
         options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2, "moe_ffn_hidden_size": layout.ffn}
         options |= {"moe_token_dispatcher_type": "alltoall", "moe_router_load_balancing_type": "none"}
@@ -205,14 +208,17 @@ def fill(model, layout, config, vp_stage):
         if name == "output_layer.weight" and layout.tied:
             name = "embedding.word_embeddings.weight"
         shape = list(parameter.shape)
-        split = getattr(parameter, "tensor_model_parallel", False) and tp > 1 and ".local_experts." not in name
+        of_heads = name.endswith("softmax_offset")  # which Megatron does not mark
+        split = (of_heads or getattr(parameter, "tensor_model_parallel", False)) and tp > 1
+        split = split and ".local_experts." not in name
+        dim = 0 if of_heads else getattr(parameter, "partition_dim", 0)
         if split:
-            shape[parameter.partition_dim] *= tp
+            shape[dim] *= tp
         full = whole(name, shape)
         if split and "linear_fc1" in name and not layout.gelu:  # gate and up, each cut
             full = torch.cat([half.chunk(tp, 0)[rank] for half in full.chunk(2, 0)])
         elif split:
-            full = full.chunk(tp, parameter.partition_dim)[rank]
+            full = full.chunk(tp, dim)[rank]
         with torch.no_grad():
             parameter.copy_(full)
 

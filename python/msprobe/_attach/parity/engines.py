@@ -138,7 +138,7 @@ def whole_parameter(parameter: Any) -> Iterator[torch.Tensor]:
     if not hasattr(parameter, "ds_id"):
         yield parameter
         return
-    zero = importlib.import_module("deepspeed.zero")
+    zero = importlib.import_module("deepspeed").zero
     with zero.GatheredParameters([parameter]):
         yield parameter
 
