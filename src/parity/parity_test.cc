@@ -122,6 +122,9 @@ TEST(Parity, HowAGradientWasReducedIsSolvedFor) {
   EXPECT_EQ(Reduced({sixteenth, sixteenth, sixteenth, sixteenth}).cause.kind, CauseKind::kMeanForSum);
   EXPECT_EQ(Reduced({all, all, all, all}, {1, 2, 3, 4}).cause.kind, CauseKind::kLocalTokens);
   EXPECT_EQ(Reduced({all, all, all, all}).phase, "");
+  const Row heavy{.25, .25, .5, .25};
+  const ParityFinding one = Reduced({heavy, heavy, heavy, heavy});
+  EXPECT_EQ(one.cause.text.English(), "ranks [2] bring 2 times their part into the reduction over dp [0, 1, 2, 3]");
 }
 
 TEST(Parity, ASummandIsNoFaultUntilItIsUsed) {

@@ -194,8 +194,16 @@ Coordinates CoordinatesOf(const std::vector<const ParityRank*>& ranks) {
 std::vector<RankMapping> MappingsOf(const RankParts& parts, const std::vector<int64_t>& whole) {
   const Coordinates coordinates = CoordinatesOf(parts.ranks);
   if (parts.declared()) {
-    if (parts.entries.front()->whole != whole) return {};
-    return {Declared(parts, whole, coordinates)};
+    for (const ParityEntry* entry : parts.entries) {
+      if (entry->whole != whole) return {};
+    }
+    RankMapping declared = Declared(parts, whole, coordinates);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      size_t count = 1;
+      for (const auto& indices : declared.places[i].indices) count *= indices.size();
+      if (count != parts.values[i].size()) return {};
+    }
+    return {std::move(declared)};
   }
   for (const ParityEntry* entry : parts.entries) {
     if (entry->shape.size() != whole.size()) return {};

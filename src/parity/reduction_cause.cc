@@ -128,6 +128,20 @@ std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsC
     factor = factor ? factor : std::optional(ratio);
   }
   if (common) return ExplainFactor(*factor, parts, bad, found.mapping, sizes);
+  std::vector<int> off;
+  std::optional<double> by;
+  for (size_t i = 0; i < is.size(); ++i) {
+    const double ratio = is[i] / should[i];
+    if (std::abs(ratio - 1) <= 2 * kExplained) continue;
+    off.insert(off.end(), basis.ranks[i].begin(), basis.ranks[i].end());
+    by = ratio;
+  }
+  if (off.size() < has.size()) {  // the others bring what they should
+    cause.kind = CauseKind::kScaled, cause.factor = by, cause.ranks = off;
+    cause.text = Msg("ranks {} bring {:.6g} times their part into the reduction over {}{}", RanksText(off), *by, axis,
+                     RanksText(wanted));
+    return cause;
+  }
   if (Uniform(is, basis)) {
     cause.kind = CauseKind::kLocalTokens;
     cause.text =
