@@ -231,6 +231,7 @@ std::vector<int> RanksOf(const RankParts& parts, const std::vector<size_t>& whic
 std::string AxisWith(const std::vector<const ParityRank*>& ranks, const std::vector<int>& together) {
   for (const ParityRank* rank : ranks) {
     for (const auto& [axis, group] : rank->axes) {
+      if (group.size() < 2) continue;
       std::vector<int> sorted = group;
       std::sort(sorted.begin(), sorted.end());
       if (sorted == together) return axis;
@@ -251,7 +252,7 @@ ParityCause ExplainFactor(double factor, const RankParts& parts, const std::vect
   const std::vector<std::string> axes = AxesOfFactor(factor, parts, mapping, sizes);
   const bool micro = sizes.micro_batches > 1 &&
                      (NearFactor(factor, sizes.micro_batches) || NearFactor(factor * sizes.micro_batches, 1));
-  if (axes.empty()) {
+  if (axes.empty() || (micro && !sizes.gradient && axes.front() != "tp")) {
     cause.text = micro ? Msg("scaled by {:.6g}: {} micro batches", factor, sizes.micro_batches)
                        : Msg("scaled by {:.6g}", factor);
     return cause;
@@ -270,6 +271,12 @@ ParityCause ExplainFactor(double factor, const RankParts& parts, const std::vect
                      factor, cause.axis, also);
   }
   return cause;
+}
+
+std::optional<ParityCause> ExplainExchange(const RankParts& parts, const PartsComparison& found) {
+  std::vector<std::vector<double>> values;
+  for (size_t i = 0; i < parts.size(); ++i) values.push_back(Scaled(parts, found, i));
+  return Exchanged(parts, found, values);
 }
 
 ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, const FactorSizes& sizes) {

@@ -47,6 +47,9 @@ ParityCause ExplainFactor(double factor, const RankParts& parts, const std::vect
 /// Of a module's result or its gradient, or of a parameter whose gradients before the reduction are not known.
 ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, const FactorSizes& sizes);
 
+/// A rank that holds what another one should.
+std::optional<ParityCause> ExplainExchange(const RankParts& parts, const PartsComparison& found);
+
 /// Of a gradient, from what each rank had before the reduction.
 std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsComparison& found,
                                             const RankParts& before, const FactorSizes& sizes);

@@ -201,7 +201,16 @@ class StepJudge {
       PartsComparison found = CompareParts(parts, whole);
       if (found.kind == PartsKind::kDiffers && IsMean(parts, whole)) found.kind = PartsKind::kEqual;
       Row("loss", entry.name, found);
-      if (found.kind == PartsKind::kDiffers) Find("loss", entry.name, ExplainParts(parts, found, Sizes(false)), found);
+      if (found.kind != PartsKind::kDiffers) return;
+      double mean = 0;
+      for (const auto& values : parts.values) mean += values.front() / static_cast<double>(parts.size());
+      const double factor = mean / whole.values.front();
+      const int micro = Sizes(false).micro_batches;
+      const bool known = micro > 1 && std::abs(factor / micro - 1) < 1e-3;  // each rank's is a mean of its own
+      Find("loss", entry.name,
+           known ? ExplainFactor(micro, parts, found.bad(), found.mapping, Sizes(false))
+                 : ExplainParts(parts, found, Sizes(false)),
+           found);
     });
   }
 

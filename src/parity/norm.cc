@@ -8,12 +8,16 @@
 namespace msprobe {
 namespace {
 
-constexpr double kNormSlack = 2e-4;  // of a norm that sums float32 over all parameters
+constexpr double kLeastSlack = 5e-6;  // of a norm that sums float32 over all parameters
+constexpr double kNorms = 16;         // as far from what its gradients give as that of the reference is, so many times
 
-bool NearNorm(double a, double b) { return std::abs(a - b) <= kNormSlack * std::max(std::abs(a), std::abs(b)); }
+bool NearNorm(double a, double b, double slack) {
+  return std::abs(a - b) <= slack * std::max(std::abs(a), std::abs(b));
+}
 
 /// Squares of the gradients of the ranks, by how they lie.
 struct Squares {
+  double slack = kLeastSlack;                                // of their sum
   double all = 0;                                            // each element once
   std::map<std::string, double> replica, split;              // by axis
   std::map<std::string, int> sizes;                          // of axes
@@ -22,17 +26,16 @@ struct Squares {
   std::map<int, double> own;                                 // of all that a rank holds
 };
 
-Squares SquaresOf(const ParityRuns& runs, int step) {
+Squares SquaresOf(const ParityRun& run, const ParityRun& reference, int step) {
   Squares out;
   std::set<std::string> names;
-  for (const ParityRank& rank : runs.ranks) {
+  for (const ParityRank& rank : run) {
     for (const auto& [axis, group] : rank.axes) out.sizes[axis] = static_cast<int>(group.size());
     for (const ParityEntry& entry : rank.phase(step, "gradient").entries) names.insert(entry.name);
   }
   for (const std::string& name : names) {
-    const RankParts parts = PartsOf(runs.ranks, step, "gradient", name);
-    const ParityEntry* golden =
-        runs.reference.empty() ? nullptr : runs.reference.front().phase(step, "gradient").Find(name);
+    const RankParts parts = PartsOf(run, step, "gradient", name);
+    const ParityEntry* golden = reference.empty() ? nullptr : reference.front().phase(step, "gradient").Find(name);
     const ParityEntry* first = parts.entries.front();
     const std::vector<int64_t> shape = golden != nullptr  ? golden->shape
                                        : parts.declared() ? first->whole
@@ -71,20 +74,25 @@ std::optional<Message> ByAxis(double squares, const Squares& s) {
     const auto find = [&](const auto& map) { return map.contains(axis) ? map.at(axis) : 0.0; };
     const double replica = find(s.replica), split = find(s.split);
     if (replica > 0 && split > 0) {
-      if (NearNorm(squares, s.all + (n - 1) * replica)) {
+      if (NearNorm(squares, s.all + (n - 1) * replica, s.slack)) {
         return Msg("what the ranks of {} hold alike is counted {} times", axis, size);
       }
-      if (NearNorm(squares, s.all - replica)) return Msg("what the ranks of {} hold alike is not counted", axis);
-      if (NearNorm(squares, s.all - replica * (1 - 1 / n))) {
+      if (NearNorm(squares, s.all - replica, s.slack))
+        return Msg("what the ranks of {} hold alike is not counted", axis);
+      if (NearNorm(squares, s.all - replica * (1 - 1 / n), s.slack)) {
         return Msg("what the ranks of {} hold alike is divided by their number", axis);
       }
-      if (NearNorm(squares, s.all + (n - 1) * split)) return Msg("the shards of {} are counted {} times", axis, size);
-      if (NearNorm(squares, s.all - split)) return Msg("the shards of {} are not counted", axis);
+      if (NearNorm(squares, s.all + (n - 1) * split, s.slack))
+        return Msg("the shards of {} are counted {} times", axis, size);
+      if (NearNorm(squares, s.all - split, s.slack)) return Msg("the shards of {} are not counted", axis);
     }
-    if (NearNorm(squares, n * s.all)) return Msg("every gradient is counted {} times, the size of {}", size, axis);
-    if (NearNorm(n * squares, s.all)) return Msg("the sum of squares is divided by {}, the size of {}", size, axis);
-    if (NearNorm(squares, n * n * s.all)) return Msg("it is {} times too large, the size of {}", size, axis);
-    if (NearNorm(n * n * squares, s.all)) return Msg("it is one {}th of what it should be, the size of {}", size, axis);
+    if (NearNorm(squares, n * s.all, s.slack))
+      return Msg("every gradient is counted {} times, the size of {}", size, axis);
+    if (NearNorm(n * squares, s.all, s.slack))
+      return Msg("the sum of squares is divided by {}, the size of {}", size, axis);
+    if (NearNorm(squares, n * n * s.all, s.slack)) return Msg("it is {} times too large, the size of {}", size, axis);
+    if (NearNorm(n * n * squares, s.all, s.slack))
+      return Msg("it is one {}th of what it should be, the size of {}", size, axis);
   }
   return std::nullopt;
 }
@@ -94,7 +102,7 @@ bool EachCountsItsOwn(const ParityRun& ranks, int step, const Squares& s) {
   return std::all_of(ranks.begin(), ranks.end(), [&](const ParityRank& rank) {
     const auto said = rank.Number(step, "norm");
     const auto own = s.own.find(rank.rank);
-    return !said || (own != s.own.end() && NearNorm(*said * *said, own->second));
+    return !said || (own != s.own.end() && NearNorm(*said * *said, own->second, s.slack));
   });
 }
 
@@ -105,18 +113,20 @@ Message WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
   if (auto why = ByAxis(squares, s)) return *why;
   for (const auto& [name, parts] : s.split_parts) {
     const double all = s.parameters.at(name);
-    if (all < 4 * kNormSlack * s.all) continue;
+    if (all < 4 * s.slack * s.all) continue;
     for (const auto& [other, held] : parts) {
-      if (NearNorm(squares, s.all - all + held)) return Msg("of {} the part of rank {} alone is counted", name, other);
+      if (NearNorm(squares, s.all - all + held, s.slack))
+        return Msg("of {} the part of rank {} alone is counted", name, other);
     }
   }
   for (const auto& [other, held] : s.own) {
-    if (other != rank && NearNorm(squares, s.all - held)) return Msg("the shard of rank {} is not counted", other);
+    if (other != rank && NearNorm(squares, s.all - held, s.slack))
+      return Msg("the shard of rank {} is not counted", other);
   }
   for (const auto& [name, own] : s.parameters) {
-    if (own < 4 * kNormSlack * s.all) continue;
-    if (NearNorm(squares, s.all - own)) return Msg("{} is not counted", name);
-    if (NearNorm(squares, s.all + own)) return Msg("{} is counted twice", name);
+    if (own < 4 * s.slack * s.all) continue;
+    if (NearNorm(squares, s.all - own, s.slack)) return Msg("{} is not counted", name);
+    if (NearNorm(squares, s.all + own, s.slack)) return Msg("{} is counted twice", name);
   }
   return Msg("no shard that is counted once too often or not at all explains it");
 }
@@ -164,27 +174,34 @@ void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result) {
     result->not_compared["no function that clips was seen"].push_back("norm of step " + std::to_string(step));
     return;
   }
-  const Squares squares = SquaresOf(runs, step);
+  Squares squares = SquaresOf(runs.ranks, runs.reference, step);
+  if (!runs.reference.empty()) {
+    // How exactly this program sums: what its norm of one rank is away from what that rank's gradients give.
+    const auto said = runs.reference.front().Number(step, "norm");
+    const double own = std::sqrt(SquaresOf(runs.reference, runs.reference, step).all);
+    if (said && own > 0) squares.slack = std::max(kLeastSlack, kNorms * std::abs(*said / own - 1));
+  }
   const double norm = std::sqrt(squares.all);
   for (const ParityRank& rank : runs.ranks) {
     const auto said = rank.Number(step, "norm");
     if (!said) continue;
-    const bool right = NearNorm(*said, norm);
+    const bool right = NearNorm(*said, norm, squares.slack);
     result->rows.push_back({step, "norm", "rank " + std::to_string(rank.rank), "whole",
-                            right ? PartsKind::kEqual : PartsKind::kDiffers, std::abs(*said / norm - 1), kNormSlack});
+                            right ? PartsKind::kEqual : PartsKind::kDiffers, std::abs(*said / norm - 1),
+                            squares.slack});
     if (right) continue;
     result->findings.push_back(
         {step,
          "norm",
          "",
          {CauseKind::kNorm,
-          Msg("rank {} has {:.6g}, its gradients give {:.6g}: {}", rank.rank, *said, norm,
+          Msg("rank {} has {:.8g}, its gradients give {:.8g}: {}", rank.rank, *said, norm,
               WhyWrong(rank.rank, *said * *said, squares, EachCountsItsOwn(runs.ranks, step, squares))),
           {rank.rank},
           "",
           std::nullopt},
          std::abs(*said / norm - 1),
-         kNormSlack,
+         squares.slack,
          true});
     break;
   }

@@ -212,6 +212,19 @@ TEST(Parity, ExchangedPartsAreNamed) {
   EXPECT_EQ(made.First().cause.kind, CauseKind::kShardExchanged);
 }
 
+TEST(Parity, AnExchangedGradientIsNoReduction) {
+  Made made(2, {{"tp", {{0, 1}}}, {"cp", {{0}, {1}}}});
+  const Values a = Made::Noise(16, 2), b = Made::Noise(16, 3);
+  Values whole = a;
+  whole.insert(whole.end(), b.begin(), b.end());
+  for (int r = 0; r < 2; ++r) {
+    made.Add(&made.rank(r), "local", "v", {4, 4}, r == 0 ? a : b);
+    made.Add(&made.rank(r), "gradient", "v", {4, 4}, r == 0 ? b : a);
+  }
+  made.Add(&made.reference(), "gradient", "v", {8, 4}, whole);
+  EXPECT_EQ(made.First().cause.kind, CauseKind::kShardExchanged);
+}
+
 TEST(Parity, WhatTheNormCountsTooOftenIsNamed) {
   Made made(2, {{"tp", {{0, 1}}}});
   const Values replica = Made::Noise(16, 2), a = Made::Noise(16, 3), b = Made::Noise(16, 4);

@@ -97,6 +97,7 @@ bool Uniform(const std::vector<double>& weights, const Basis& basis) {
 
 std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsComparison& found,
                                             const RankParts& before, const FactorSizes& sizes) {
+  if (auto exchange = ExplainExchange(parts, found)) return exchange;
   const std::vector<size_t> bad = found.bad();
   if (bad.empty() || before.size() < 2 || parts.entries[bad.front()]->valid) return std::nullopt;
   const size_t first = bad.front();

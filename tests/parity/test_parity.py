@@ -97,7 +97,7 @@ FAULTS = {
     "never_reduced": (4, HAND, "gradient", UP, ("partial_sum",)),
     "sum": (4, HAND, "gradient", "head.bias", ("sum_for_mean",)),
     "local_tokens": (2, "ddp --masked", "gradient", "head.bias", ("local_token_counts",)),
-    "micro_batches": (2, "ddp --micro_batches 2", "gradient", "head.bias", ("scaled", "sum_for_mean")),
+    "micro_batches": (2, "ddp --micro_batches 2", "loss", "loss#0", ("scaled",)),
     "mean_twice": (4, "fsdp", "gradient", "head.bias", ("mean_for_sum",)),
     "gradient_rank1": (2, "fsdp", "gradient", UP, ("scaled",)),
     "gradient_shard_exchanged": (2, "fsdp", "gradient", UP, ("shard_exchanged",)),
@@ -188,7 +188,15 @@ def test_deepspeed(stacks_python, tmp_path, stage):
 
 
 DEEPSPEED = {
-    "one_rank": (1, "backward", None),
-    "norm_of_one_rank": (2, "norm", "gradient_norm"),
-    "drift": (1, "updated", "replica_drift"),
+    "one_rank": (1, "gradient", UP, "scaled"),
+    "norm_of_one_rank": (2, "norm", "", "gradient_norm"),
+    "drift": (1, "updated", NORM, "replica_drift"),
 }
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("fault", DEEPSPEED)
+def test_a_fault_between_ranks_of_deepspeed(stacks_python, tmp_path, fault):
+    stage, phase, name, cause = DEEPSPEED[fault]
+    answer = parity(tmp_path, 2, ["deepspeed_train.py", "--stage", stage, "--fault", fault], python=stacks_python)
+    assert_found(answer, phase, name, cause)
