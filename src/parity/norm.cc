@@ -57,7 +57,11 @@ Squares SquaresOf(const ParityRun& run, const ParityRun& reference, int step) {
     const bool whole = std::all_of(mappings.front().places.begin(), mappings.front().places.end(),
                                    [&](const RankPlace& one) { return one.indices == place; });
     for (size_t i = 0; i < parts.size(); ++i) {
-      const double held = SumOfSquares(parts.values[i]);
+      std::vector<double> kept = parts.values[i];
+      if (const auto& valid = parts.entries[i]->valid) {
+        kept = {parts.values[i].begin() + valid->first, parts.values[i].begin() + valid->second};
+      }
+      const double held = SumOfSquares(kept);
       out.own[parts.ranks[i]->rank] += held;
       if (!whole) out.split_parts[name][parts.ranks[i]->rank] = held;
     }
@@ -117,6 +121,20 @@ Message WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
     for (const auto& [other, held] : parts) {
       if (NearNorm(squares, s.all - all + held, s.slack))
         return Msg("of {} the part of rank {} alone is counted", name, other);
+    }
+  }
+  // The same of all layers.
+  std::map<std::string, std::map<int, double>> kinds;
+  std::map<std::string, double> whole;
+  for (const auto& [name, parts] : s.split_parts) {
+    const std::string kind = name.substr(name.rfind('.') + 1);
+    whole[kind] += s.parameters.at(name);
+    for (const auto& [other, held] : parts) kinds[kind][other] += held;
+  }
+  for (const auto& [kind, parts] : kinds) {
+    for (const auto& [other, held] : parts) {
+      if (whole[kind] - held < 4 * s.slack * s.all || !NearNorm(squares, s.all - whole[kind] + held, s.slack)) continue;
+      return Msg("of {} the part of rank {} alone is counted", kind, other);
     }
   }
   for (const auto& [other, held] : s.own) {

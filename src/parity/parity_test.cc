@@ -245,6 +245,20 @@ TEST(Parity, WhatTheNormCountsTooOftenIsNamed) {
   EXPECT_NE(first.cause.text.English().find("what the ranks of tp hold alike is counted 2 times"), std::string::npos);
 }
 
+TEST(Parity, ADistributedOptimizerKeepsARangeOfEachGradient) {
+  Made made(2, {{"dp", {{0, 1}}}});
+  const Values whole = Made::Noise(16, 3);
+  double squares = 0;
+  for (const float v : whole) squares += static_cast<double>(v) * v;
+  for (int r = 0; r < 2; ++r) {
+    made.Add(&made.rank(r), "gradient", "v", {16}, whole);
+    made.rank(r).phases[{0, "gradient"}].entries.back().valid = {r * 6, r == 0 ? 6 : 16};
+    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(squares)};
+  }
+  made.Add(&made.reference(), "gradient", "v", {16}, whole);
+  EXPECT_TRUE(JudgeParity(made.runs).findings.empty());
+}
+
 TEST(Parity, AShardThatOnlyOneRankCountsIsNamed) {
   Made made(2, {{"tp", {{0, 1}}}});
   const Values a = Made::Noise(8, 3), b = Made::Noise(8, 4), rest = Made::Noise(16, 5);

@@ -256,7 +256,7 @@ std::vector<double> WholeOf(const RankParts& parts, const RankMapping& mapping, 
       if (axis.role == AxisRole::kReplica && !parts.declared() && coordinates.at(axis.axis)[i] != 0)
         first_replica = false;
     }
-    if (!first_replica) continue;
+    if (!first_replica && !parts.entries[i]->valid) continue;
     const std::vector<double> at = Taken(index, shape, mapping.places[i]);
     const auto& valid = parts.entries[i]->valid;
     for (size_t e = 0; e < at.size(); ++e) {
