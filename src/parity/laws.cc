@@ -178,8 +178,8 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
 void JudgeLaws(const ParityRun& ranks, int step, ParityResult* result) {
   if (step == 0) {
     JudgeShards(ranks, result);
-    JudgeReplicas(ranks, step, "parameter", result);
   }
+  JudgeReplicas(ranks, step, "parameter", result);
   JudgeDropout(ranks, step, result);
   for (const char* phase : {"gradient", "updated", "state"}) JudgeReplicas(ranks, step, phase, result);
 }

@@ -201,6 +201,21 @@ TEST(Parity, OfMappingsThatTheSizesAllowTheNearestCounts) {
   EXPECT_EQ(first.cause.axis, "tp");
 }
 
+TEST(Parity, RowsThatWereJoinedWithTheSequenceAreFound) {
+  Made made(2, {{"dp", {{0, 1}}}});
+  const Values whole = Made::Noise(64, 2);  // 4 of the sequence times 4 rows, of which each rank has 2
+  for (int r = 0; r < 2; ++r) {
+    Values part;
+    for (int s = 0; s < 4; ++s) {
+      const auto first = whole.begin() + (s * 4 + r * 2) * 4;
+      part.insert(part.end(), first, first + 8);
+    }
+    made.Add(&made.rank(r), "forward", "router#0", {8, 4}, part);
+  }
+  made.Add(&made.reference(), "forward", "router#0", {16, 4}, whole);
+  EXPECT_TRUE(JudgeParity(made.runs).findings.empty());
+}
+
 TEST(Parity, ExchangedPartsAreNamed) {
   Made made(2, {{"tp", {{0, 1}}}});
   const Values a = Made::Noise(16, 2), b = Made::Noise(16, 3);

@@ -37,11 +37,20 @@ std::vector<int64_t> Joined(std::vector<int64_t> a, const std::vector<int64_t>& 
   return a;
 }
 
-std::vector<int64_t> Divided(const std::vector<int64_t>& all, AxisRole role, int part, int parts) {
+std::vector<int64_t> Blocks(const std::vector<int64_t>& all, size_t part, size_t parts, size_t block) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i / block % parts == part) out.push_back(all[i]);
+  }
+  return out;
+}
+
+std::vector<int64_t> Divided(const std::vector<int64_t>& all, AxisRole role, int part, int parts, int64_t block) {
   const auto p = static_cast<size_t>(part), n = static_cast<size_t>(parts);
   switch (role) {
     case AxisRole::kSplit: return Chunk(all, p, n);
     case AxisRole::kZigZag: return Joined(Chunk(all, p, 2 * n), Chunk(all, 2 * n - 1 - p, 2 * n));
+    case AxisRole::kRows: return Blocks(all, p, n, static_cast<size_t>(block));
     case AxisRole::kHalves: return Joined(Chunk(all, p, 2 * n), Chunk(all, n + p, 2 * n));
     default: return all;
   }
@@ -84,7 +93,7 @@ bool Placed(const RankParts& parts, const Coordinates& coordinates, const std::v
     const std::vector<int>& own = coordinates.at(axis.axis);
     for (size_t i = 0; i < parts.size(); ++i) {
       auto& indices = mapping->places[i].indices[static_cast<size_t>(axis.dim)];
-      indices = Divided(indices, axis.role, own[i], SizeOf(own));
+      indices = Divided(indices, axis.role, own[i], SizeOf(own), axis.block);
     }
   }
   const auto all_fit = [&] {
@@ -102,13 +111,16 @@ bool Placed(const RankParts& parts, const Coordinates& coordinates, const std::v
 /// What an axis may do: nothing, divide a dimension that is shorter here, or add up.
 std::vector<AxisPlace> RolesOf(const std::string& axis, const std::vector<int64_t>& whole,
                                const std::vector<int64_t>& part) {
-  std::vector<AxisPlace> out{{axis, AxisRole::kReplica, 0}};
+  std::vector<AxisPlace> out{{axis, AxisRole::kReplica, 0, 0}};
   for (const AxisRole role : {AxisRole::kSplit, AxisRole::kZigZag, AxisRole::kHalves}) {
     for (size_t d = 0; d < whole.size(); ++d) {
-      if (part[d] < whole[d]) out.push_back({axis, role, static_cast<int>(d)});
+      if (part[d] < whole[d]) out.push_back({axis, role, static_cast<int>(d), 0});
     }
   }
-  out.push_back({axis, AxisRole::kSum, 0});
+  for (int64_t block = 1; axis == "dp" && !whole.empty() && part[0] < whole[0] && block < part[0]; ++block) {
+    if (part[0] % block == 0) out.push_back({axis, AxisRole::kRows, 0, block});
+  }
+  out.push_back({axis, AxisRole::kSum, 0, 0});
   return out;
 }
 
@@ -127,7 +139,7 @@ RankMapping Declared(const RankParts& parts, const std::vector<int64_t>& whole, 
   }
   for (const auto& [axis, own] : coordinates) {
     const auto& partial = parts.entries.front()->partial;
-    AxisPlace place{axis, AxisRole::kReplica, 0};
+    AxisPlace place{axis, AxisRole::kReplica, 0, 0};
     if (std::find(partial.begin(), partial.end(), axis) != partial.end()) place.role = AxisRole::kSum;
     mapping.axes.push_back(place);
   }
@@ -149,6 +161,7 @@ std::string RankMapping::Text() const {
       case AxisRole::kReplica: out += fmt::format("{} replica", axis.axis); break;
       case AxisRole::kSplit: out += fmt::format("{} splits dim {}", axis.axis, axis.dim); break;
       case AxisRole::kZigZag: out += fmt::format("{} splits dim {} zigzag", axis.axis, axis.dim); break;
+      case AxisRole::kRows: out += fmt::format("{} has blocks of {} rows", axis.axis, axis.block); break;
       case AxisRole::kHalves: out += fmt::format("{} splits both halves of dim {}", axis.axis, axis.dim); break;
       case AxisRole::kSum: out += fmt::format("{} summands", axis.axis); break;
     }

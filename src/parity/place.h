@@ -15,6 +15,7 @@ enum class AxisRole : uint8_t {
   kReplica,
   kSplit,   ///< one part behind the other
   kZigZag,  ///< part r of n has the chunks r and 2n - 1 - r: causal context parallelism
+  kRows,    ///< rows of a batch that were joined with another dimension: every n-th block of rows
   kHalves,  ///< each part has its piece of two halves: gate and up
   kSum,     ///< every rank holds a summand
 };
@@ -23,6 +24,7 @@ struct AxisPlace {
   std::string axis;
   AxisRole role = AxisRole::kReplica;
   int dim = 0;
+  int64_t block = 0;  // rows in a block
 };
 
 /// What a rank holds: along each dimension these indices of the whole, and of that, in C order, a range.

@@ -103,7 +103,7 @@ FAULTS = {
     "gradient_shard_exchanged": (2, "fsdp", "gradient", UP, ("shard_exchanged",)),
     "one_not_clipped": (2, "ddp", "clipped", UP, ("not_clipped",)),
     "clip_rank1": (2, "fsdp", "clipped", "embed.weight", ("not_clipped",)),
-    "drift_after": (4, "ddp", "updated", NORM, ("replica_drift",)),
+    "drift_after": (4, "ddp", "parameter", NORM, ("replica_drift",)),  # seen at the next step
     "dropout_differs": (2, f"{HAND} --dropout 0.2", "dropout", "dropout#0", ("random_state",)),
 }
 
@@ -112,13 +112,16 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_between_ranks_of_pytorch(tmp_path, fault):
     ranks, arguments, phase, name, causes = FAULTS[fault]
-    answer = parity(tmp_path, ranks, ["train.py", *arguments.split(), "--fault", fault])
+    steps = 2 if fault == "drift_after" else 1
+    answer = parity(tmp_path, ranks, ["train.py", *arguments.split(), "--fault", fault], "--steps", steps)
     assert_found(answer, phase, name, *causes)
 
 
 @pytest.mark.deep
 def test_laws_need_no_reference(tmp_path):
-    code, certificate = parity(tmp_path / "wrong", 4, ["train.py", "ddp", "--fault", "drift_after"], "--laws")
+    code, certificate = parity(
+        tmp_path / "wrong", 4, ["train.py", "ddp", "--fault", "drift_after"], "--laws", "--steps", 2
+    )
     assert code == 1 and certificate["findings"][0]["cause"] == "replica_drift"
     assert certificate["findings"][0]["ranks"] == [1]
     code, certificate = parity(tmp_path / "right", 2, ["train.py", "ddp"], "--laws")
@@ -132,6 +135,7 @@ MEGATRON_CLEAN = {
     "tp2sp": ("tp=2,sp=1", 2),
     "vpp2": ("pp=2,vpp=2", 2),
     "distributed_optimizer": ("dp=2,distributed_optimizer=1", 2),
+    "ep2": ("experts=4,ep=2,dp=2", 2),
     "tied": ("tp=2,pp=2,tied=1", 4),
 }
 LAYERS = "decoder.layers"
