@@ -1,4 +1,4 @@
-"""Whose tokens the rows of an engine's batch are: what start() is told, or what the engine's own batch says."""
+"""Whose tokens the rows of an engine's batch are: what start() is given, or what the engine's own batch says."""
 
 import json
 import sys
@@ -45,7 +45,7 @@ class BatchRows:
         self._recorded, self._calls = [], 0
 
     def choose(self, config: Config, scheduled_tokens: Any, rows: Any) -> bool:
-        """Takes what start() is told, and restricts what is recorded to the configured request.
+        """Takes what start() is given, and restricts what is recorded to the configured request.
 
         Args:
             config: `request_id` names the request, if there is one.
@@ -151,7 +151,7 @@ def _rows_of_engine(scheduled: Mapping[str, int], root: Any) -> Optional[list[Ro
     """The rows of the batch that an engine's runner is computing: None where no runner calls us, or its batch is another one.
 
     Args:
-        scheduled: What start() was told; empty: what the runner was told counts.
+        scheduled: What start() was given; empty: what the runner was given counts.
         root: Has to be running, because before its call the batch may still be that of the last step; None: it is.
     """
     frame = sys._getframe(1)

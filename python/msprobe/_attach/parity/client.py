@@ -223,7 +223,9 @@ class Parity(Client):
     def _hook_parameter(self, root: Any, module: Any, path: str, own: str, parameter: Any) -> None:
         if parameter is None or not parameter.requires_grad or id(parameter) in self._hooked or not parameter.numel():
             return
-        if hasattr(parameter, "placements") or hasattr(parameter, "ds_id"):  # sharded: what arrives here is no whole one
+        if hasattr(parameter, "placements") or hasattr(
+            parameter, "ds_id"
+        ):  # sharded: what arrives here is no whole one
             return
         self._hooked.add(id(parameter))
         name = self._names.of(root, f"{path}.{own}" if path else own)
