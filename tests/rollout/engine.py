@@ -256,6 +256,8 @@ class EngineModel(nn.Module):
     def __init__(self, like: nn.Module, config: Any, blocks: int, faults: dict):
         super().__init__()
         self.embed_tokens = nn.Embedding.from_pretrained(like.embed_tokens.weight.detach().clone())
+        # Some models scale embeddings; here that is code of the model, and no part of the module.
+        self.scale = getattr(like.embed_tokens, "scalar_embed_scale", 1) * faults.get("embed_scale", 1)
         window = getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None
         at = faults.get("layer", 0)
         self.layers = nn.ModuleList(
@@ -265,7 +267,7 @@ class EngineModel(nn.Module):
         self.norm = RMSNorm(like.norm, config.rms_norm_eps, {})
 
     def forward(self, input_ids: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        x, residual = self.embed_tokens(input_ids), None
+        x, residual = self.embed_tokens(input_ids) * self.scale, None
         for layer in self.layers:
             x, residual = layer(positions, x, residual)
         return self.norm(x, residual)[0]

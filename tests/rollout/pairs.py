@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine import Engine, EngineForCausalLM, Request
 from msprobe.pytorch import PrecisionDebugger
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
 
 SMALL = {
     "vocab_size": 160,
@@ -48,6 +49,7 @@ class Case:
     layout: str = "padded"  # of the trainer: padded, left, packed
     prefix: bool = False
     level: str = "L0"
+    scaled: float = 0  # the factor by which the trainer's embedding scales its values
     expect: str = ""  # the op; "" where nothing is wrong
     kind: str = ""
 
@@ -61,6 +63,12 @@ CASES = {
     "clean_tied": Case("tied", dtype=torch.bfloat16),
     "clean_window": Case("window"),
     "clean_window_bf16": Case("window", dtype=torch.bfloat16, prefix=True),
+    "clean_scaled": Case("window", scaled=8),
+    "clean_scaled_bf16": Case("window", scaled=8, dtype=torch.bfloat16),
+    "scaled_window": Case(
+        "window", faults={"window": 7}, scaled=8, expect="layers.0 attention", kind="attention_window"
+    ),
+    "scaled_twice": Case("window", faults={"embed_scale": 8}, scaled=8, expect="embedding", kind="factor"),
     "clean_mixtral": Case("mixtral"),
     "clean_mixtral_bf16": Case("mixtral", dtype=torch.bfloat16),
     "clean_heads_bf16": Case("heads", dtype=torch.bfloat16, prefix=True),
@@ -118,12 +126,14 @@ CASES = {
 }
 
 
-def build(name: str, dtype: torch.dtype) -> Any:
+def build(name: str, dtype: torch.dtype, scaled: float = 0) -> Any:
     """The trainer's model, with weights that let attention look at something."""
     torch.manual_seed(7)
     kind, more = MODELS[name]
     config = AutoConfig.for_model(kind, **{**SMALL, **more})
     model = AutoModelForCausalLM.from_config(config).eval()
+    if scaled:
+        model.model.embed_tokens = Gemma3TextScaledWordEmbedding(config.vocab_size, config.hidden_size, None, scaled)
     with torch.no_grad():
         for key, weight in model.named_parameters():
             if weight.ndim >= 2:
@@ -177,7 +187,7 @@ def make(out: Path, name: str) -> None:
         debugger.service.reset_status()
         return debugger
 
-    model = build(case.model, case.dtype)
+    model = build(case.model, case.dtype, case.scaled)
     engine = Engine(EngineForCausalLM(model, case.faults), prefix_cache=case.prefix)
     done = engine.run(requests(case.prefix), into("engine"))
     train(model, sorted(done, key=lambda r: r.name), case.layout, into("train"))

@@ -128,12 +128,12 @@ class Walk {
     bool known = false;
     for (const PointPlace& input : InputsOf(place, out_.layers)) {
       const PointDifference* before = Known(input);
-      if (before == nullptr) continue;
+      if (before == nullptr || before->other_cut) continue;
       known = true;
       difference.before = std::max(difference.before, before->error);
       difference.floor = std::max(difference.floor, RoundingFloor(before->train, before->rollout));
     }
-    if (!known && !out_.points.empty()) {
+    if (!known && !out_.points.empty() && !out_.points.back().other_cut) {
       difference.before = out_.points.back().error;
       difference.floor =
           std::max(difference.floor, RoundingFloor(out_.points.back().train, out_.points.back().rollout));
@@ -142,7 +142,7 @@ class Walk {
     const bool parts = errors.largest > difference.floor && !out_.fault;
     out_.points.push_back(difference);
     if (parts) Judge(difference, seen, own, errors);
-    if (!out_.fault) JudgeNorm(difference, std::move(seen), own, errors);
+    if (!out_.fault && !out_.points.back().other_cut) JudgeNorm(difference, std::move(seen), own, errors);
   }
 
   void JudgeNorm(const PointDifference difference, RowMatrix seen, const RowMatrix& own, const RowErrors& errors) {
@@ -262,11 +262,34 @@ class Walk {
     return ErrorsOf(b, a).largest <= RoundingFloor(a.dtype, b.dtype);
   }
 
+  /// Whether all that reads the place agrees, as far as both sides recorded it: then one side does here what the other
+  /// does behind it, such as a factor of embeddings.
+  bool IsOtherCut(const PointDifference& difference) const {
+    bool read = false;
+    for (const PointPlace& reader : PointsOf(out_.layers)) {
+      const std::vector<PointPlace> inputs = InputsOf(reader, out_.layers);
+      if (std::find(inputs.begin(), inputs.end(), difference.place) == inputs.end()) continue;
+      const std::vector<PairedToken>& tokens = TokensOf(reader);
+      const RowMatrix seen = RowsOf(rollout_, tokens, &PairedToken::rollout).Read(reader);
+      const RowMatrix own = RowsOf(train_, tokens, &PairedToken::train).Read(reader);
+      if (seen.empty() || seen.rows != own.rows || seen.width != own.width) continue;
+      const double error = ErrorsOf(seen, own).largest;
+      if (error > std::max(RoundingFloor(seen.dtype, own.dtype), difference.before)) return false;
+      if (error * kEnlarged > difference.error) return false;
+      read = true;
+    }
+    return read;
+  }
+
   void Judge(const PointDifference difference, RowMatrix seen, const RowMatrix& own, const RowErrors& errors) {
     const PointPlace place = difference.place;
     if (LeaveOutRouted(difference)) {
       out_.points.pop_back();
       return Visit(place);
+    }
+    if (IsOtherCut(difference)) {
+      out_.points.back().other_cut = true;
+      return;
     }
     const bool rotary = place.point == Point::kQRotary || place.point == Point::kKRotary;
     if (rotary && (train_.Derives(place) || rollout_.Derives(place)) && AttentionAgrees(place)) return;

@@ -15,6 +15,7 @@ struct PointDifference {
   double before = 0;           // of what it is computed from
   double floor = 0;            // what rounding may add
   DType train = DType::kUnknown, rollout = DType::kUnknown;
+  bool other_cut = false;  // all that reads it agrees: the sides divide the same computation otherwise
 };
 
 struct LineFault {

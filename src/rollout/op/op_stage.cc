@@ -198,7 +198,7 @@ StatusOr<RolloutStageResult> OpStage(const SideEvidence& train, const SideEviden
   double largest = 0;
   const PointDifference* worst = &found.points[0];
   for (const PointDifference& point : found.points) {
-    if (point.error > largest) largest = point.error, worst = &point;
+    if (!point.other_cut && point.error > largest) largest = point.error, worst = &point;
   }
   out.verdict = largest == 0 ? RolloutVerdict::kAgrees : RolloutVerdict::kRoundOff;
   out.sentence = largest == 0 ? Msg("equal in all of {} places", found.points.size())
