@@ -564,6 +564,69 @@ def test_flips_by_their_margin(tmp_path, healthy, size, kind):
     assert rollout(without, b)["verdicts"]["routing"] in ("unsure", "cause" if size == 1.0 else "unsure")
 
 
+def in_bfloat16(logits, chosen, seed=5):
+    """What a healthy engine in bfloat16 makes of them: a near tie in layer 0, and above it whatever follows from that."""
+    generator = torch.Generator().manual_seed(seed)
+    theirs = [x + 0.004 * torch.randn(x.shape, generator=generator) for x in logits]
+    for x, y, c in zip(logits, theirs, chosen, strict=True):
+        third = x[4, 0].topk(3).indices[2]
+        x[4, 0, third] = x[4, 0, c[4, 0, 1]] - 0.001
+        y[4, 0] = x[4, 0]
+        y[4, 0, third] += 0.002
+        y[4:, 1] += 0.8 * torch.randn(y[4:, 1].shape, generator=generator)
+    return theirs
+
+
+def routed(chosen, logits):
+    return {"routed_experts": [c.tolist() for c in chosen], "router_logits": [x.tolist() for x in logits]}
+
+
+def test_flips_that_follow_a_near_tie(tmp_path, healthy):
+    logits, chosen = with_experts(healthy)
+    theirs = in_bfloat16(logits, chosen)
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", **routed(chosen, logits))
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", **routed([y.topk(2, -1).indices for y in theirs], theirs))
+    result = rollout(a, b, code=5)
+    assert result["verdicts"]["routing"] == "round_off", result["headline"]
+    assert result["of"]["routing"]["place"]["module"] == "layers.0"
+    assert result["of"]["routing"]["figures"]["flips"] > len(logits)
+
+
+def test_a_router_that_does_not_take_its_best(tmp_path, healthy):
+    """The fault is in layer 1; a near tie in layer 0 is none, and comes first."""
+    logits, chosen = with_experts(healthy)
+    theirs = in_bfloat16(logits, chosen)
+    picks = [y.topk(2, -1).indices for y in theirs]
+    for y, c in zip(theirs, picks, strict=True):
+        biased = y[:, 1].clone()
+        biased[:, 5] += 1.5
+        c[:, 1] = biased.topk(2, -1).indices
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", **routed(chosen, logits))
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", **routed(picks, theirs))
+    result = rollout(a, b, code=1)
+    assert (result["stage"], result["cause"]) == ("routing", "selection"), result["headline"]
+    assert result["of"]["routing"]["place"]["module"] == "layers.1"
+
+
+def test_flips_with_equal_weights_are_no_fault_by_themselves(tmp_path, healthy, steps):
+    r = copy.deepcopy(healthy)
+    _, chosen = with_experts(r)
+    theirs = [c.clone() for c in chosen]
+    for c, prompt, values in zip(theirs, r.prompts, r.rollout, strict=True):
+        c[len(prompt), 0, 1] = next(e for e in range(8) if e not in c[len(prompt), 0])
+        values[1] -= 0.5
+    for side, of in (("train", chosen), ("engine", theirs)):
+        save(tmp_path / side / "weights", steps[-1])
+        plain_lines(
+            r,
+            tmp_path / side / "a.jsonl",
+            "train" if side == "train" else "rollout",
+            routed_experts=[c.tolist() for c in of],
+        )
+    result = rollout(tmp_path / "train", tmp_path / "engine", code=5)
+    assert result["verdicts"]["routing"] == "unsure" and result["of"]["routing"]["share"] > 0.5, result["headline"]
+
+
 # Together
 
 

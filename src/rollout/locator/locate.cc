@@ -40,17 +40,27 @@ bool Holds(RolloutVerdict v) { return v == RolloutVerdict::kAgrees || v == Rollo
 
 /// What the answers of several stages say together.
 void Settle(std::vector<RolloutStageResult>* results) {
-  const RolloutStageResult& token = *ResultOf(results, RolloutStage::kToken);
   const RolloutStageResult& weight = *ResultOf(results, RolloutStage::kWeight);
   RolloutStageResult& sampling = *ResultOf(results, RolloutStage::kSampling);
   RolloutStageResult& routing = *ResultOf(results, RolloutStage::kRouting);
   RolloutStageResult& rest = *ResultOf(results, RolloutStage::kRoundOff);
-  // Weights that are equal make no flips, so those that carry the gap are a cause of their own.
-  if (routing.verdict == RolloutVerdict::kUnsure && Holds(weight.verdict) && token.verdict != RolloutVerdict::kCause &&
-      routing.share.value_or(0) >= kLiesOnFlips) {
-    routing.verdict = RolloutVerdict::kCause;
-    routing.evidence.push_back(Msg(
-        "the weights are equal and most of the gap lies on these tokens: replay the engine's experts in the trainer"));
+  const RolloutStageResult& op = *ResultOf(results, RolloutStage::kOp);
+  // The ops say what moved the routers: rounding, or a cause of their own. What a router chooses is none of them.
+  const bool by_logits = routing.kind == "flips" || routing.kind == "near_ties";
+  const bool rounds = op.verdict == RolloutVerdict::kRoundOff || op.verdict == RolloutVerdict::kAgrees;
+  const bool open = routing.verdict == RolloutVerdict::kUnsure || routing.verdict == RolloutVerdict::kCause;
+  if (by_logits && open && rounds) {
+    routing.verdict = RolloutVerdict::kRoundOff;
+    routing.kind = "near_ties";
+    routing.evidence.push_back(Msg("no op of the layers adds more than rounding, so rounding moved the routers"));
+  } else if (by_logits && routing.verdict == RolloutVerdict::kCause && op.verdict == RolloutVerdict::kCause) {
+    routing.verdict = RolloutVerdict::kUnsure;
+    routing.evidence.push_back(Msg("an op of the layers differs, which moves the routers behind it"));
+  } else if (routing.verdict == RolloutVerdict::kUnsure && Holds(weight.verdict) &&
+             routing.share.value_or(0) >= kLiesOnFlips) {
+    routing.evidence.push_back(
+        Msg("the weights are equal and most of the gap lies on these tokens: replay the engine's experts in the "
+            "trainer"));
   }
   if (weight.verdict == RolloutVerdict::kCause && sampling.verdict == RolloutVerdict::kCause &&
       sampling.kind == "temperature" && sampling.share.value_or(0) < 1) {

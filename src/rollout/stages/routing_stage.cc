@@ -5,26 +5,22 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "rollout/stages/judge_stages.h"
+#include "rollout/stages/router_moves.h"
 
 namespace msprobe {
 namespace {
 
-constexpr double kNearTie = 0.03;      // of the largest router logit: what bfloat16 activations move it by
 constexpr double kBeyondShare = 0.01;  // of the flips that may lie beyond
 constexpr double kNothingAlike = 0.5;  // flips of all choices that no rounding makes
 constexpr double kSteady = 0.9;        // of the choices of an expert that go to one other
 
-struct FlipPlace {
-  size_t pair = 0;
-  int64_t position = 0, layer = 0;
-};
-
 class RoutingJudge {
  public:
-  explicit RoutingJudge(const RequestPairs& pairs) : pairs_(pairs) {}
+  explicit RoutingJudge(const RequestPairs& pairs) : pairs_(pairs), moves_(pairs) {}
 
   RolloutStageResult Judge() {
     RolloutStageResult out;
@@ -78,56 +74,25 @@ class RoutingJudge {
       return;
     }
     layers_ = a.expert_layers;
-    std::set<int64_t> flipped;
-    for (int64_t position = 0; position < static_cast<int64_t>(a.tokens.size()); ++position) {
-      bool seen = false;
-      for (int64_t layer = 0; layer < layers_; ++layer) {
+    std::set<int64_t> flipped, seen;
+    for (int64_t layer = 0; layer < layers_; ++layer) {
+      for (int64_t position = 0; position < static_cast<int64_t>(a.tokens.size()); ++position) {
         const std::vector<int32_t> x = ChoicesAt(a, position, layer), y = ChoicesAt(b, position, layer);
         if (x.empty() || y.empty() || x[0] < 0 || y[0] < 0) continue;
-        seen = true;
+        seen.insert(position);
         ++compared_;
         for (size_t i = 0; i < x.size(); ++i) ++went_[{layer, x[i]}][y[i]];
-        if (std::set(x.begin(), x.end()) == std::set(y.begin(), y.end())) continue;
+        const bool flips = std::set(x.begin(), x.end()) != std::set(y.begin(), y.end());
+        moves_.Add({index, position, layer, x, y}, flips);
+        if (!flips) continue;
         ++flips_;
         ++by_layer_[layer];
         flipped.insert(position);
-        if (!first_) first_ = FlipPlace{index, position, layer};
-        LookAtMargin(a, {index, position, layer}, x, y);
       }
-      tokens_ += seen;
     }
+    tokens_ += seen.size();
     flipped_tokens_ += flipped.size();
     AddGap(pair, flipped);
-  }
-
-  /// How much the trainer's router preferred what it chose to what the engine chose.
-  void LookAtMargin(const RolloutRequest& a, const FlipPlace& place, const std::vector<int32_t>& x,
-                    const std::vector<int32_t>& y) {
-    if (a.router_logits.empty() || a.experts.empty()) return;
-    const size_t rows = a.experts.size() / static_cast<size_t>(a.expert_layers * a.expert_choices) *
-                        static_cast<size_t>(a.expert_layers);
-    const size_t experts = a.router_logits.size() / std::max<size_t>(1, rows);
-    const int64_t row = a.experts_of_response ? place.position - a.prompt : place.position;
-    const size_t at = static_cast<size_t>(row * a.expert_layers + place.layer) * experts;
-    if (row < 0 || experts == 0 || at + experts > a.router_logits.size()) return;
-    double most = 0;
-    for (size_t e = 0; e < experts; ++e) most = std::max(most, std::fabs(static_cast<double>(a.router_logits[at + e])));
-    double lost = INFINITY, won = -INFINITY;
-    for (const int32_t e : x) {
-      if (e >= 0 && static_cast<size_t>(e) < experts && std::find(y.begin(), y.end(), e) == y.end())
-        lost = std::min(lost, static_cast<double>(a.router_logits[at + static_cast<size_t>(e)]));
-    }
-    for (const int32_t e : y) {
-      if (e >= 0 && static_cast<size_t>(e) < experts && std::find(x.begin(), x.end(), e) == x.end())
-        won = std::max(won, static_cast<double>(a.router_logits[at + static_cast<size_t>(e)]));
-    }
-    if (!std::isfinite(lost) || !std::isfinite(won) || most == 0) return;
-    ++measured_;
-    const double margin = (lost - won) / most;
-    largest_ = std::max(largest_, margin);
-    if (margin <= kNearTie) return;
-    ++beyond_;
-    if (!beyond_at_) beyond_at_ = place;
   }
 
   /// The probability of a token comes from the token before it.
@@ -167,12 +132,20 @@ class RoutingJudge {
     return std::nullopt;
   }
 
+  /// The first token of the lowest layer: those above follow.
+  void SetPlace(const std::vector<RouterFlip>& beyond, RolloutStageResult* out) const {
+    const std::vector<RouterFlip>& all = beyond.empty() ? moves_.flips() : beyond;
+    const RouterFlip& at = *std::min_element(all.begin(), all.end(), [](const RouterFlip& x, const RouterFlip& y) {
+      return std::tie(x.layer, x.pair, x.position) < std::tie(y.layer, y.pair, y.position);
+    });
+    out->place = {
+        RequestName(pairs_.pairs[at.pair].either(), at.pair), at.position, "layers." + std::to_string(at.layer), {}};
+  }
+
   void Conclude(RolloutStageResult* out) {
-    const FlipPlace& place = beyond_at_ ? *beyond_at_ : *first_;
-    out->place = {RequestName(pairs_.pairs[place.pair].either(), place.pair),
-                  place.position,
-                  "layers." + std::to_string(place.layer),
-                  {}};
+    const std::vector<RouterFlip> beyond = moves_.Beyond();
+    const size_t measured = moves_.measured();
+    SetPlace(beyond, out);
     if (gap_on_ + gap_off_ > 0) out->share = gap_on_ / (gap_on_ + gap_off_);
     size_t worst = 0;
     int64_t layer = 0;
@@ -188,9 +161,10 @@ class RoutingJudge {
                                   gap_on_ / static_cast<double>(tokens_on_),
                                   gap_off_ / static_cast<double>(tokens_off_)));
     }
-    if (measured_ > 0) {
-      out->figures.emplace_back("largest_margin", largest_);
-      out->evidence.push_back(Msg("the router preferred its experts by up to {:.3g} of its largest logit", largest_));
+    if (measured > 0) {
+      out->figures.emplace_back("largest_margin", moves_.largest_margin());
+      out->evidence.push_back(
+          Msg("the router preferred its experts by up to {:.3g} of its largest logit", moves_.largest_margin()));
     } else {
       out->not_seen.push_back(Msg("the router's logits: they would tell near ties from faults"));
     }
@@ -200,22 +174,26 @@ class RoutingJudge {
       out->kind = "experts_renamed";
       out->place = {{}, -1, "layers." + std::to_string(renamed->first), {}};
       out->sentence = renamed->second;
-    } else if (static_cast<double>(beyond_) > kBeyondShare * flips && beyond_ > 1) {
+    } else if (static_cast<double>(beyond.size()) > kBeyondShare * flips && beyond.size() > 1) {
+      const auto against = std::count_if(beyond.begin(), beyond.end(), [](const RouterFlip& f) { return f.against; });
       out->verdict = RolloutVerdict::kCause;
-      out->kind = "flips";
+      out->kind = 2 * static_cast<size_t>(against) > beyond.size() ? "selection" : "flips";
       out->sentence =
-          Msg("{} of {} tokens have other experts, {} choices of them beyond what rounding moves the router by",
-              flipped_tokens_, tokens_, beyond_);
+          out->kind == "selection"
+              ? Msg("{} of {} tokens have other experts, {} choices of the engine are not what its own logits say",
+                    flipped_tokens_, tokens_, against)
+              : Msg("{} of {} tokens have other experts, {} choices of them beyond what rounding moves the router by",
+                    flipped_tokens_, tokens_, beyond.size());
     } else if (flips > kNothingAlike * static_cast<double>(compared_)) {
       out->verdict = RolloutVerdict::kCause;
-      out->kind = "flips";
+      out->kind = "unlike";
       out->sentence = Msg("{} of {} choices of experts differ: the routers do not decide alike", flips_, compared_);
     } else {
-      out->verdict = measured_ > 0 ? RolloutVerdict::kRoundOff : RolloutVerdict::kUnsure;
+      out->verdict = measured > 0 ? RolloutVerdict::kRoundOff : RolloutVerdict::kUnsure;
       out->kind = "near_ties";
-      out->sentence = measured_ > 0 ? Msg("{} of {} tokens have other experts, by near ties of the router",
-                                          flipped_tokens_, tokens_)
-                                    : Msg("{} of {} tokens have other experts", flipped_tokens_, tokens_);
+      out->sentence =
+          measured > 0 ? Msg("{} of {} tokens have other experts, by near ties of the router", flipped_tokens_, tokens_)
+                       : Msg("{} of {} tokens have other experts", flipped_tokens_, tokens_);
     }
   }
 
@@ -223,10 +201,10 @@ class RoutingJudge {
   std::optional<std::pair<int64_t, int64_t>> other_choices_;
   std::map<std::pair<int64_t, int32_t>, std::map<int32_t, size_t>> went_;  // (layer, expert) -> expert -> times
   std::map<int64_t, size_t> by_layer_;
-  std::optional<FlipPlace> first_, beyond_at_;
+  RouterMoves moves_;
   int64_t layers_ = 0;
-  size_t compared_ = 0, tokens_ = 0, flips_ = 0, flipped_tokens_ = 0, measured_ = 0, beyond_ = 0;
-  double largest_ = 0, gap_on_ = 0, gap_off_ = 0;
+  size_t compared_ = 0, tokens_ = 0, flips_ = 0, flipped_tokens_ = 0;
+  double gap_on_ = 0, gap_off_ = 0;
   size_t tokens_on_ = 0, tokens_off_ = 0;
 };
 
