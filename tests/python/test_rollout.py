@@ -321,6 +321,22 @@ def test_a_tied_head_that_was_forgotten(tmp_path):
     assert rollout(train, tmp_path / "right", code=0)["verdicts"]["weight"] == "agrees"
 
 
+@pytest.mark.parametrize("behind", ["lm_head.weight", "model.embed_tokens.weight"])
+@pytest.mark.parametrize("history", [True, False], ids=["history", "alone"])
+def test_one_of_two_tied_copies_is_behind(tmp_path, behind, history):
+    """The trainer has one weight, the engine a head of its own; the place is the engine's copy that is behind."""
+    old = weights(7, tied=True)
+    new = updated(old, 1)
+    train = save(tmp_path / "train", new, tie_word_embeddings=True)
+    before = save(tmp_path / "before", old, tie_word_embeddings=True)
+    engine = fused(new) | {"lm_head.weight": new["model.embed_tokens.weight"].clone()}
+    engine[behind] = old["model.embed_tokens.weight"].clone()
+    save(tmp_path / "engine", engine, tie_word_embeddings=True)
+    result = rollout(train, tmp_path / "engine", *(["--history", before] if history else []), code=1)
+    assert (result["stage"], result["cause"]) == ("weight", "tied_head"), result["headline"]
+    assert result["of"]["weight"]["place"]["parameter"] == behind, result["headline"]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_weights_that_are_a_copy(tmp_path, steps, dtype):
     for i, state in enumerate(steps):

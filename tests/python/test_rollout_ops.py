@@ -42,6 +42,14 @@ def test_the_first_operation_is_named(dumps, name):
     assert stage["figures"]["explained"] > 0.9 or case.kind == "op"
 
 
+def test_a_head_that_is_no_call_is_no_lost_weight(dumps):
+    """The engine's logits are made from the head's weight, not by calling it, so a dump does not have the weight."""
+    sides = [dumps / "clean_window" / side for side in ("train", "engine")]
+    done = subprocess.run([MSPROBE, "rollout", *sides, "--json"], capture_output=True, text=True)
+    result = json.loads(done.stdout)
+    assert not [s for s in result["stages"] if s["verdict"] == "cause"], result["headline"]
+
+
 def test_head_says_its_share(dumps):
     stage = op_stage(dumps / "fp16_logits" / "train", dumps / "fp16_logits" / "engine")
     assert stage["share"] > 0.95

@@ -176,6 +176,7 @@ class WeightJudge {
   /// what it is.
   bool LookAtHead(const WeightTensor& head, bool of_engine) {
     if (ParseWeightName(head.name).what != "head") return false;
+    if ((of_engine ? train_ : rollout_).dump) return false;  // it has the weights of modules that were called
     for (const WeightPair& pair : map_.pairs) {
       if (ParseWeightName(pair.a.name).what != "embed" || pair.a.shape != head.shape) continue;
       const DType type = CoarserType(pair.a.dtype, CoarserType(pair.b.dtype, head.dtype));
@@ -234,8 +235,8 @@ class WeightJudge {
     for (const HistoryStep& step : history_) {
       if (!HasCopy(step, pair.b.label())) continue;
       stale_[step.source.path].push_back(pair.a.label());
-      return {pair.by == MatchedBy::kTied || ParseWeightName(pair.b.name).what == "head" ? "stale_head" : "stale",
-              Msg("it is that of {}", step.name)};
+      const bool tied = IsTiedApart(pair) || ParseWeightName(pair.b.name).what == "head";
+      return {tied ? "stale_head" : "stale", Msg("it is that of {}", step.name)};
     }
     const auto lora = [&](std::string_view which) -> const WeightTensor* {
       std::string stem = pair.a.name.substr(0, pair.a.name.rfind('.'));
@@ -269,9 +270,25 @@ class WeightJudge {
     return {};
   }
 
+  /// Of a weight that the trainer has once and the engine twice: whether the engine's other one is a copy.
+  bool IsTiedApart(const WeightPair& pair) const {
+    bool tied = pair.by == MatchedBy::kTied, copy = false;
+    for (size_t i = 0; i < map_.pairs.size(); ++i) {
+      if (map_.pairs[i].a.label() != pair.a.label() || map_.pairs[i].b.label() == pair.b.label()) continue;
+      tied |= map_.pairs[i].by == MatchedBy::kTied;
+      copy |= IsCopy(diffs_[i].verdict);
+    }
+    return tied && copy;
+  }
+
   void ExplainAll() {
     ReadContents();
-    for (OtherWeight& other : others_) other.cause = Explain(map_.pairs[other.pair], diffs_[other.pair]);
+    for (OtherWeight& other : others_) {
+      const WeightPair& pair = map_.pairs[other.pair];
+      other.cause = Explain(pair, diffs_[other.pair]);
+      if (other.cause.kind.empty() && IsTiedApart(pair))
+        other.cause = {"tied_head", Msg("it is tied, and was not updated with the engine's other copy")};
+    }
   }
 
   size_t Count(std::string_view kind) const {
@@ -285,6 +302,9 @@ class WeightJudge {
     return found == others_.end() ? nullptr : &*found;
   }
 
+  /// As the trainer calls it; what is tied has one name there, so as the engine does.
+  std::string LabelOf(const WeightPair& pair) const { return IsTiedApart(pair) ? pair.b.label() : pair.a.label(); }
+
   void Lead(std::string kind, Message sentence, const OtherWeight* at, RolloutVerdict verdict) {
     if (out_.verdict != RolloutVerdict::kNotSeen) {
       out_.also.push_back(std::move(sentence));
@@ -295,7 +315,7 @@ class WeightJudge {
     out_.sentence = std::move(sentence);
     if (at) {
       const WeightPair& pair = map_.pairs[at->pair];
-      out_.place.parameter = pair.a.label();
+      out_.place.parameter = LabelOf(pair);
       if (pair.a.label() != pair.b.label())
         out_.evidence.push_back(Msg("{} of the trainer is {} of the engine", pair.a.label(), pair.b.label()));
     }
@@ -316,7 +336,7 @@ class WeightJudge {
     }
     const size_t total = map_.pairs.size();
     const OtherWeight* at = First("stale") ? First("stale") : First("stale_head");
-    const std::string& name = map_.pairs[at->pair].a.label();
+    const std::string name = LabelOf(map_.pairs[at->pair]);
     if (fresh == 0 && stale == others_.size() && stale_.size() == 1) {
       const bool allowed = newest->behind <= question_.allowed_lag;
       out_.figures.emplace_back("behind", static_cast<double>(newest->behind));
@@ -339,7 +359,7 @@ class WeightJudge {
     const OtherWeight* at = First(kind);
     if (!at) return;
     const size_t count = Count(kind);
-    const std::string& name = map_.pairs[at->pair].a.label();
+    const std::string name = LabelOf(map_.pairs[at->pair]);
     Lead(std::string(kind),
          count == 1 ? Msg("{}: {}", name, at->cause.sentence)
                     : Msg("{}: {} ({} weights alike)", name, at->cause.sentence, count),
@@ -406,6 +426,7 @@ class WeightJudge {
          {"other_weight", "exchanged_rows", "exchanged_columns", "part_stale", "zeros", "not_numbers", "scaled"})
       ConcludeKind(kind, RolloutVerdict::kCause);
     ConcludeStale();
+    ConcludeKind("tied_head", RolloutVerdict::kCause);
     ConcludeHeads();
     for (const std::string_view kind : {"part", "shape"}) ConcludeKind(kind, RolloutVerdict::kCause);
     ConcludeRest();
