@@ -321,6 +321,39 @@ def test_a_tied_head_that_was_forgotten(tmp_path):
     assert rollout(train, tmp_path / "right", code=0)["verdicts"]["weight"] == "agrees"
 
 
+def neox_weights(seed, plain=False, dtype=torch.float32):
+    """A small GPT-NeoX of transformers; plain: q, k and v behind each other, as vLLM loads them."""
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "num_hidden_layers": 2}
+    state = GPTNeoXForCausalLM(GPTNeoXConfig(vocab_size=96, **sizes)).state_dict()
+    state = {k: torch.randn(v.shape) for k, v in state.items()}
+    for name in [k for k in state if "query_key_value" in k and plain]:
+        state[name] = state[name].view(4, 3, 8, -1).transpose(0, 1).reshape(state[name].shape)
+    return {k: v.to(dtype) for k, v in state.items()}, {"model_type": "gpt_neox", **sizes, "head_dim": 8}
+
+
+def test_fused_projections_in_another_order(tmp_path):
+    for step in (1, 2, 3):
+        state, config = neox_weights(step)
+        save(tmp_path / f"step_{step}", state, **config)
+    for step in (2, 3):
+        engine, _ = neox_weights(step, plain=True, dtype=torch.bfloat16)
+        torch.save(engine, tmp_path / f"engine{step}.pt")
+    same = rollout(tmp_path / "step_3", tmp_path / "engine3.pt", code=0)
+    assert same["verdicts"]["weight"] == "agrees", same["headline"]
+    history = ["--history", tmp_path / "step_1", tmp_path / "step_2"]
+    lagging = rollout(tmp_path / "step_3", tmp_path / "engine2.pt", *history, "--allowed-lag", "1", code=0)
+    assert lagging["verdicts"]["weight"] == "legitimate" and lagging["of"]["weight"]["kind"] == "stale"
+    # A model has one order: where one layer alone has another, rows are exchanged.
+    mixed, _ = neox_weights(3, dtype=torch.bfloat16)
+    name = "gpt_neox.layers.1.attention.query_key_value.weight"
+    torch.save(mixed | {name: torch.load(tmp_path / "engine3.pt")[name]}, tmp_path / "mixed.pt")
+    wrong = rollout(tmp_path / "step_3", tmp_path / "mixed.pt", code=1)
+    assert wrong["cause"] == "exchanged_rows" and wrong["of"]["weight"]["place"]["parameter"] == name
+
+
 @pytest.mark.parametrize("behind", ["lm_head.weight", "model.embed_tokens.weight"])
 @pytest.mark.parametrize("history", [True, False], ids=["history", "alone"])
 def test_one_of_two_tied_copies_is_behind(tmp_path, behind, history):

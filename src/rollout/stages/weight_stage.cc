@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "rollout/records/dump_weights.h"
 #include "rollout/stages/judge_stages.h"
+#include "rollout/stages/qkv_order.h"
 #include "rollout/stages/weight_explain.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
@@ -93,8 +94,10 @@ class WeightJudge {
     MSP_ASSIGN_OR_RETURN(b_, OpenWeights(rollout_));
     MSP_ASSIGN_OR_RETURN(map_, MatchWeights(&a_, &b_, nullptr));
     MSP_ASSIGN_OR_RETURN(diffs_, CompareWeights(a_, b_, map_.pairs));
+    const size_t reordered = TakeOtherQkvOrder(a_.facts, map_.pairs, &diffs_);
     out_.seen = Msg("{} pairs of weights", map_.pairs.size());
     out_.evidence.push_back(Msg("of {} and {}", OneLine(train_.path), OneLine(rollout_.path)));
+    if (reordered > 0) out_.evidence.push_back(Msg("q, k and v lie in another order in {} fused weights", reordered));
     if (map_.pairs.empty()) {
       out_.sentence = Msg("no weight of one side has a partner on the other");
       out_.verdict = RolloutVerdict::kUnsure;
@@ -203,6 +206,7 @@ class WeightJudge {
       MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenWeights(*source));
       MSP_ASSIGN_OR_RETURN(step.map, MatchWeights(&step.checkpoint, &b_, nullptr));
       MSP_ASSIGN_OR_RETURN(step.diffs, CompareWeights(step.checkpoint, b_, step.map.pairs));
+      TakeOtherQkvOrder(a_.facts, step.map.pairs, &step.diffs);
       for (size_t i = 0; i < step.map.pairs.size(); ++i) step.of_engine.emplace(step.map.pairs[i].b.label(), i);
     }
     return OkStatus();
