@@ -533,7 +533,7 @@ def test_other_sampling(tmp_path, name, told, healthy):
     assert result["of"]["sampling"]["share"] > 0.9
     # Without logits: a division behind the softmax shows, nothing else does.
     bare = rollout(a, plain_lines(r, tmp_path / "c.jsonl", "rollout", sampling_params=settings))
-    assert bare["verdicts"]["sampling"] == "not_seen", bare["headline"]
+    assert bare["verdicts"]["sampling"] == ("cause" if name == "divided_after" else "not_seen"), bare["headline"]
 
 
 def test_a_division_behind_the_softmax_shows_without_logits(tmp_path, drawn):
@@ -542,6 +542,21 @@ def test_a_division_behind_the_softmax_shows_without_logits(tmp_path, drawn):
     path = verl_batch(r, tmp_path / "a.pt")
     result = rollout(path, path, code=1)
     assert (result["stage"], result["cause"]) == ("sampling", "divided_after") and "0.8" in result["headline"]
+
+
+@pytest.mark.parametrize("who", ["trainer", "engine"])
+def test_a_division_shows_in_low_precision(tmp_path, healthy, who):
+    """Rounding of an engine in bfloat16 lies on top; one file has both sides."""
+    r = copy.deepcopy(healthy)
+    if who == "trainer":
+        r.train = [[v / 0.8 for v in lp] for lp in r.train]
+    else:
+        r.rollout = [[v / 0.8 for v in lp] for lp in r.rollout]
+    path = verl_batch(r, tmp_path / "a.pt")
+    result = rollout(path, path, code=1)
+    assert (result["stage"], result["cause"]) == ("sampling", "divided_after"), result["headline"]
+    assert f"the {who}'s log-probabilities are the" in result["headline"] and "divided by 0.8" in result["headline"]
+    assert result["of"]["token"]["seen"] == f"one list of ids for both sides, {len(r.prompts)} requests"
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])

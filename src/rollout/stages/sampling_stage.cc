@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kFewestSampled = 8;   // tokens that show a law
 constexpr double kExact = 2e-3;        // nats that a relation of two lists may leave
 constexpr double kOtherFactor = 0.01;  // of a factor that is none by rounding
+constexpr double kRounded = 0.05;      // nats that an engine of low precision may leave beside such a relation
 
 using Logits = std::vector<float> RolloutRequest::*;
 
@@ -106,11 +107,18 @@ void JudgeLists(const RequestPairs& pairs, RolloutStageResult* out) {
   for (double& v : scaled) v *= factor;
   for (double& v : moved) v += offset;
   const double gap = RootMeanSquare(train, rollout);
-  if (factor > 0 && std::fabs(factor - 1) > kOtherFactor &&
-      RootMeanSquare(scaled, rollout) < std::min(kExact, gap / 10)) {
+  // What low precision leaves is small beside a division, unlike what other laws of sampling leave.
+  const double left = RootMeanSquare(scaled, rollout);
+  const bool exact = std::fabs(factor - 1) > kOtherFactor && left < std::min(kExact, gap / 10);
+  const bool rounded = std::fabs(factor - 1) > 5 * kOtherFactor && left < std::min(kRounded, gap / 15);
+  if (factor > 0 && (exact || rounded)) {
     out->verdict = RolloutVerdict::kCause;
     out->kind = "divided_after";
-    out->sentence = Msg("the engine's log-probabilities are the trainer's divided by {:.4g}", 1 / factor);
+    // A temperature of training is usually below 1; what was told decides.
+    const double told = HintsOf(pairs).temperature.value_or(std::min(factor, 1 / factor));
+    const bool engine = std::fabs(told * factor - 1) < std::fabs(told / factor - 1);
+    out->sentence = engine ? Msg("the engine's log-probabilities are the trainer's divided by {:.3g}", 1 / factor)
+                           : Msg("the trainer's log-probabilities are the engine's divided by {:.3g}", factor);
     out->share = 1;
   } else if (std::fabs(offset) > 5 * kExact && RootMeanSquare(moved, rollout) < std::min(kExact, gap / 10)) {
     out->verdict = RolloutVerdict::kCause;

@@ -40,7 +40,9 @@ class TokenJudge {
     if (compared_ > 0) {
       out.seen = Msg("the ids of {} requests, {} tokens", compared_, tokens_);
     } else {
-      out.seen = once_ > 0 ? Msg("ids of one side, {} requests", once_) : Message();
+      out.seen = shared_ > 0 ? Msg("one list of ids for both sides, {} requests", shared_)
+                 : once_ > 0 ? Msg("ids of one side, {} requests", once_)
+                             : Message();
     }
     out.figures = {{"requests", static_cast<double>(compared_)}, {"tokens", static_cast<double>(tokens_)}};
     Conclude(&out);
@@ -67,6 +69,8 @@ class TokenJudge {
       if (side) LookAtPositions(*side, index, side == pair.train);
     }
     if (!pair.train || !pair.rollout || pair.train->tokens.empty() || pair.rollout->tokens.empty()) {
+      const RolloutRequest& one = pair.either();
+      shared_ += !one.tokens.empty() && !one.train_logprobs.empty() && !one.rollout_logprobs.empty();
       once_ += (pair.train && !pair.train->tokens.empty()) || (pair.rollout && !pair.rollout->tokens.empty());
       return;
     }
@@ -174,7 +178,7 @@ class TokenJudge {
   std::set<int64_t> padding_;
   std::vector<TokenFinding> findings_;
   std::map<std::string, size_t> counts_;
-  size_t compared_ = 0, tokens_ = 0, once_ = 0, positions_ = 0, masks_ = 0;
+  size_t compared_ = 0, tokens_ = 0, once_ = 0, shared_ = 0, positions_ = 0, masks_ = 0;
 };
 
 }  // namespace
