@@ -285,7 +285,7 @@ def test_what_was_flushed_is_there(ends, name):
 def test_refused_files_are_told_once(ends):
     told = {name: (ends[0] / f"{name}.err").read_text() for name in ends[1]}
     assert told["deleted"].count("was deleted while it was written") == told["deleted"].count("WARNING") == 2
-    assert "Too many open files" in told["files"] and told["files"].count("WARNING") == 1
+    assert "Too many open files" in told["files"] and told["files"].count("[ERROR]") == 1
     assert not list((ends[0] / "dump" / "disk_of_zero" / "step1").rglob("*.json*"))
     rank = ends[0] / "dump" / "size" / "step0" / "rank"
     data = json.loads((rank / "dump.json").read_text())["data"]

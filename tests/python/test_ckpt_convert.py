@@ -194,11 +194,10 @@ def test_another_layout_is_taken_from_a_checkpoint(tmp_path):
         elif not any(x in name for x in (".k_proj", ".v_proj", ".up_proj")):
             fused[name] = t
     torch.save({n: torch.zeros_like(t) for n, t in fused.items()}, tmp_path / "like.pt")
-    (tmp_path / "config.json").write_text('{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}')
     convert(tmp_path / "a.pt", tmp_path / "b.pt", "--like", tmp_path / "like.pt", code=3)  # the heads are not known
     (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text('{"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}')
     torch.save(state, tmp_path / "hf" / "pytorch_model.bin")
-    (tmp_path / "config.json").rename(tmp_path / "hf" / "config.json")
     convert(tmp_path / "hf", tmp_path / "b.pt", "--like", tmp_path / "like.pt")
     assert_same(torch.load(tmp_path / "b.pt", weights_only=True), fused)
     convert(tmp_path / "b.pt", tmp_path / "c.pt", "--like", tmp_path / "hf")

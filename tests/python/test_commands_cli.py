@@ -239,10 +239,12 @@ def test_names_that_are_not_utf8(command, tmp_path, out):
 
 
 def test_output_cannot_be_made(command, good, tmp_path):
-    assert_refused(both(command, good, good, "/proc/here"), "/proc/here", 3, "/proc/here", "-o")
+    assert_refused(both(command, good, good, "/proc/here"), "/proc/here", 3, "/proc/here", "another output directory")
     (tmp_path / "file").write_text("mine")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        assert_refused(both(command, good, good, path), path, 3, tmp_path / "file", "not a directory", "-o")
+        assert_refused(
+            both(command, good, good, path), path, 3, tmp_path / "file", "not a directory", "another output directory"
+        )
     assert (tmp_path / "file").read_text() == "mine"
     assert both(command, good, good, "").returncode in (2, 3)
 

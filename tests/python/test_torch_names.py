@@ -17,6 +17,7 @@ KNOWN = HERE / "torch_names.txt"
 # Asked for only where the line before has found them, or in a module that is not loaded without them.
 GUARDED = {
     "torch._C._cuda_getCurrentRawStream": "pytorch/monitor/device_rows.py",  # of builds for CUDA
+    "torch.distributed.tensor._utils": "_attach/parity/places.py",  # of a DTensor
     "torch._foreach_max": "pytorch/many.py",
     "torch.amp.GradScaler": "_attach/states.py",
     "torch.npu": "pytorch/",

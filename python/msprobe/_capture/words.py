@@ -140,7 +140,6 @@ CHINESE = {
     "the file ends in the middle of a value": "文件在一个值的中间结束",
     "a number of more than 400 digits": "超过 400 位的数字",
     "expected ',' or ']' in a list": "列表中此处应为 ',' 或 ']'",
-    "%(hint)s; %(wrong)s": "%(hint)s；%(wrong)s",
     'key "%(found)s" is unknown: did you mean "%(key)s"? (%(place)s)': '未知的键 "%(found)s"：是否应为 "%(key)s"？（%(place)s）',
     '%(allowed)s; did you mean "%(near)s"?': '%(allowed)s；是否应为 "%(near)s"？',
     "JSON has no comments: remove this one": "JSON 没有注释：请删除它",

@@ -211,7 +211,7 @@ class _Loader:
     def _wrong(self, key: str, value: Any, allowed: str) -> MsprobeException:
         meant = self._misspelt(key)
         text = wrong(key, _show(value), allowed, self._place(key))
-        return _invalid(say("%(hint)s; %(wrong)s", hint=meant, wrong=text) if meant else text)
+        return _invalid(f"{meant}; {text}" if meant else text)
 
     def _misspelt(self, key: str) -> str:
         """Says which unknown key of the file was likely meant to be this one, where the file does not have it."""
@@ -235,10 +235,10 @@ class _Loader:
         value = self._get(key)
         if not isinstance(value, str) or value not in key.allowed:
             near = difflib.get_close_matches(value, key.allowed, n=1) if isinstance(value, str) else ()
-            allowed = ", ".join(key.allowed)
+            names = ", ".join(key.allowed)
             if near:
-                allowed = say('%(allowed)s; did you mean "%(near)s"?', allowed=allowed, near=near[0])
-            raise self._wrong(key.name, value, allowed)
+                names = say('%(allowed)s; did you mean "%(near)s"?', allowed=names, near=near[0])
+            raise self._wrong(key.name, value, names)
         return value
 
     def _read_flag(self, key: Key, config: Config) -> Optional[bool]:
