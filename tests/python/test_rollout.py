@@ -141,7 +141,7 @@ def token_fault(name, r):
     elif name == "truncated":
         train.responses[2] = train.responses[2][:-5]
         train.train[2] = train.train[2][:-5]
-    elif name == "extra_token":
+    elif name == "first_token_twice":
         train.prompts = [[p[0], *p] for p in train.prompts]
     elif name == "ids":
         train.responses[3][7] = (train.responses[3][7] + 1) % 90 + 2
@@ -155,7 +155,7 @@ def token_fault(name, r):
     [
         ("retokenised", "r1", 5 + 4),
         ("truncated", "r2", 6 + 18 - 5),
-        ("extra_token", "r0", 0),
+        ("first_token_twice", "r0", 0),
         ("ids", "r3", 7 + 7),
         ("padding_attended", "r0", 0),
     ],
@@ -297,8 +297,11 @@ def test_weights_that_are_no_copy(tmp_path, steps, name, dtype):
         assert result["of"]["weight"]["place"]["parameter"] == weight
     if name in ("stale", "partial", "part_stale"):
         assert "step 1" in result["headline"]
+    # The steps beside that which was given are looked at, too.
+    beside = rollout(tmp_path / "train" / "step_2", engine, code=1)
+    assert beside["headline"] == result["headline"]
     # Without the earlier steps it is no copy all the same, and no cause is made up.
-    alone = rollout(tmp_path / "train" / "step_2", engine, code=1)
+    alone = rollout(save(tmp_path / "alone", steps[2]), engine, code=1)
     known = {"stale": "another_step", "partial": "differs", "part_stale": "part"}
     assert alone["stage"] == "weight" and alone["cause"] == known.get(name, WEIGHT_FAULTS[name]), alone["headline"]
 

@@ -15,6 +15,7 @@ namespace msprobe {
 namespace {
 
 constexpr int kDeepest = 6;
+constexpr size_t kMostBeside = 4;
 constexpr size_t kMostFiles = 20'000, kMostFileNotes = 50;
 
 bool IsTorchFile(std::string_view name) {
@@ -169,6 +170,35 @@ StatusOr<std::vector<SideWeights>> FindWeights(const std::vector<std::string>& p
     return BadInput(Msg("{} holds no weights: give the checkpoint of a model", paths[0]));
   }
   return std::move(out.weights);
+}
+
+std::vector<SideWeights> FindStepsBeside(const SideWeights& weights) {
+  std::vector<SideWeights> out;
+  if (weights.step < 0 || weights.dump || weights.fingerprint) return out;
+  std::string_view step = weights.path, inner;  // the step's directory, and the name in it: "actor"
+  while (step.size() > 1 && step.back() == '/') step.remove_suffix(1);
+  if (LastNumber(BaseName(step)) != weights.step) inner = BaseName(step), step = DirName(step);
+  if (LastNumber(BaseName(step)) != weights.step) return out;
+  const std::string parent(DirName(step));
+  const auto listed = ListDirectory(parent);
+  if (!listed.ok()) return out;
+  const auto stem = [](std::string_view name) { return name.substr(0, name.find_first_of("0123456789")); };
+  for (const std::string& name : *listed) {
+    const int number = LastNumber(name);
+    if (number < 0 || number >= weights.step || stem(name) != stem(BaseName(step))) continue;
+    const std::string path = JoinPath(parent, name);
+    out.push_back({inner.empty() ? path : JoinPath(path, inner), number, false});
+  }
+  std::sort(out.begin(), out.end(), [](const SideWeights& x, const SideWeights& y) { return x.step > y.step; });
+  size_t kept = 0;
+  for (size_t i = 0; i < out.size() && kept < kMostBeside; ++i) {
+    if (!PathExists(out[i].path)) continue;
+    const auto opened = OpenCheckpoint(out[i].path);
+    if (opened.ok() && !opened->tensors.empty()) std::swap(out[kept++], out[i]);
+  }
+  out.resize(kept);
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 }  // namespace msprobe

@@ -15,4 +15,7 @@ StatusOr<SideEvidence> FindSideEvidence(const std::vector<std::string>& paths, R
 /// Checkpoints below the paths, by their steps.
 StatusOr<std::vector<SideWeights>> FindWeights(const std::vector<std::string>& paths);
 
+/// Earlier steps in directories beside that of a checkpoint, the nearest few; those that cannot be read are left out.
+std::vector<SideWeights> FindStepsBeside(const SideWeights& weights);
+
 }  // namespace msprobe

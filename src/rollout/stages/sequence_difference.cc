@@ -55,7 +55,7 @@ SequenceDifference CompareInner(Ids longer, Ids shorter, bool train_longer, cons
     const Ids extra = longer.first(more);
     if (more == 1 && !padding.contains(extra[0])) {
       return extra[0] == shorter[0]
-                 ? SequenceDifference{"extra_token", Msg("{} has the first token, {}, twice", side, extra[0]), 0}
+                 ? SequenceDifference{"first_token_twice", Msg("{} has the first token, {}, twice", side, extra[0]), 0}
                  : SequenceDifference{"extra_token", Msg("{} has one more token, {}, in front", side, extra[0]), 0};
     }
     if (IsPadding(extra, padding))

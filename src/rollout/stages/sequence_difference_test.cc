@@ -24,7 +24,7 @@ TEST(SequenceDifference, NamesWhatHappenedToIds) {
   EXPECT_EQ(KindOf({0, 5, 6, 7, 8}, {5, 6, 7, 8}), "padding_attended");  // one, but an id that fills rows
   EXPECT_EQ(KindOf({9, 9, 5, 6, 7, 8}, {5, 6, 7, 8}), "padding_attended");
   EXPECT_EQ(KindOf({5, 6, 7, 8, 0, 0}, {5, 6, 7, 8}), "padding_attended");
-  EXPECT_EQ(KindOf({5, 5, 6, 7, 8}, {5, 6, 7, 8}), "extra_token");
+  EXPECT_EQ(KindOf({5, 5, 6, 7, 8}, {5, 6, 7, 8}), "first_token_twice");
   EXPECT_EQ(KindOf({5, 6, 7, 8, 2}, {5, 6, 7, 8}), "extra_token");  // an end of text that nobody drew
   EXPECT_EQ(KindOf({5, 6, 7}, {5, 6, 7, 8, 9}), "truncated");
   EXPECT_EQ(KindOf({7, 8, 9}, {5, 6, 7, 8, 9}), "truncated");

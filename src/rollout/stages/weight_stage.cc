@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "rollout/records/dump_weights.h"
+#include "rollout/records/find_evidence.h"
 #include "rollout/stages/judge_stages.h"
 #include "rollout/stages/qkv_order.h"
 #include "rollout/stages/weight_explain.h"
@@ -197,6 +198,7 @@ class WeightJudge {
 
   Status ReadHistory() {
     int64_t behind = 0;
+    if (earlier_.empty()) earlier_ = FindStepsBeside(train_);
     for (auto source = earlier_.rbegin(); source != earlier_.rend(); ++source) {
       ++behind;
       HistoryStep& step = history_.emplace_back();
