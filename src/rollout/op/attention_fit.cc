@@ -43,11 +43,15 @@ double AttentionFit::Measure(AttentionForm* form) const {
     for (int64_t h = 0; h < in_.heads; ++h) {
       const float* dot = dots.data() + (static_cast<int64_t>(q) * in_.heads + h) * length_;
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
-      for (int64_t p = begin; p < end; ++p) top = std::max(top, dot[p] * form->scale);
+      const auto score = [&](int64_t p) {
+        const double plain = dot[p] * form->scale;
+        return form->cap > 0 ? form->cap * std::tanh(plain / form->cap) : plain;
+      };
+      for (int64_t p = begin; p < end; ++p) top = std::max(top, score(p));
       std::fill(out.begin(), out.end(), 0);
       const int64_t group = form->tiled ? h % in_.groups : h / shared;
       for (int64_t p = begin; p < end; ++p) {
-        const double weight = std::exp(dot[p] * form->scale - top);
+        const double weight = std::exp(score(p) - top);
         sum += weight;
         const float* value = in_.values.data() + (p * in_.groups + group) * in_.size;
         for (int64_t d = 0; d < in_.size; ++d) out[static_cast<size_t>(d)] += weight * value[d];

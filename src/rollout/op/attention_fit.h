@@ -20,6 +20,7 @@ struct AttentionForm {
   int64_t window = 0;  // keys that a query sees, itself included; 0: all before it
   bool tiled = false;  // query head h reads key head h % groups in place of h / (heads / groups)
   double error = 0;    // the largest relative error of a query
+  double cap = 0;      // scores are cap * tanh(score / cap); 0: as they are
 };
 
 class AttentionFit {

@@ -1,17 +1,24 @@
+#include <array>
+
 #include "rollout/op/explain_op.h"
 
 namespace msprobe {
 namespace {
 
-/// The trainer's scale and window, which the tool has to know before it can say what the engine's are.
+constexpr std::array kCaps{0.0, 50.0, 30.0, 20.0, 100.0};  // that models use, the usual one first
+
+/// The trainer's scale, window and cap, which the tool has to know before it can say what the engine's are.
 std::optional<AttentionForm> TrainersForm(const AttentionFit& fit, AttentionForm form, double tolerance) {
-  if (fit.Measure(&form) <= tolerance) return form;
-  AttentionForm windowed = fit.BestWindow(form);
-  if (windowed.error <= tolerance) return windowed;
-  AttentionForm scaled = fit.BestScale(form);
-  if (scaled.error <= tolerance) return scaled;
-  scaled = fit.BestScale(windowed);
-  if (scaled.error <= tolerance) return scaled;
+  for (const double cap : kCaps) {
+    form.cap = cap;
+    if (fit.Measure(&form) <= tolerance) return form;
+    AttentionForm windowed = fit.BestWindow(form);
+    if (windowed.error <= tolerance) return windowed;
+    AttentionForm scaled = fit.BestScale(form);
+    if (scaled.error <= tolerance) return scaled;
+    scaled = fit.BestScale(windowed);
+    if (scaled.error <= tolerance) return scaled;
+  }
   return std::nullopt;
 }
 
@@ -23,7 +30,7 @@ OpHow ExplainAttention(const AttentionCase& one, std::optional<bool>* local) {
   local->reset();
   if (one.train.positions.empty() || one.rollout.positions.empty()) return {};
   const AttentionFit train(one.train), rollout(one.rollout);
-  const AttentionForm usual{1 / std::sqrt(static_cast<double>(one.train.size)), 0, false, 0};
+  const AttentionForm usual{1 / std::sqrt(static_cast<double>(one.train.size)), 0, false, 0, 0};
   double tolerance = one.tolerance + one.unit * train.UsualScore(usual.scale);
   const std::optional<AttentionForm> own = TrainersForm(train, usual, tolerance);
   if (!own) return {};

@@ -67,7 +67,7 @@ TEST(FitNorm, FindsEpsAndTheFormOfTheWeight) {
   EXPECT_GT(FitNorm(x, w, Normed(x, w, {0.01, true, 0}), false).error, 0.01);
 }
 
-AttentionInput Attention(double scale, int64_t window) {
+AttentionInput Attention(double scale, int64_t window, double cap = 0) {
   AttentionInput in;
   in.heads = 4, in.groups = 2, in.size = 8;
   constexpr int64_t kLength = 20;
@@ -82,7 +82,7 @@ AttentionInput Attention(double scale, int64_t window) {
       for (int64_t p = window > 0 ? std::max<int64_t>(0, q + 1 - window) : 0; p <= q; ++p) {
         double dot = 0;
         for (int64_t d = 0; d < 8; ++d) dot += in.queries[(q * 4 + h) * 8 + d] * in.keys[(p * 2 + h / 2) * 8 + d];
-        const double weight = std::exp(dot * scale);
+        const double weight = std::exp(cap > 0 ? cap * std::tanh(dot * scale / cap) : dot * scale);
         sum += weight;
         for (int64_t d = 0; d < 8; ++d) out[d] += weight * in.values[(p * 2 + h / 2) * 8 + d];
       }
@@ -102,6 +102,15 @@ TEST(Attention, IsExplainedByScaleOrWindow) {
   EXPECT_EQ(scaled.kind, "attention_scale");
   EXPECT_EQ(scaled.words.English(), "its scores are 0.9 times as large");
   const OpHow windowed = ExplainAttention({Attention(usual, 8), Attention(usual, 5), 1e-5, 0}, &local);
+  EXPECT_EQ(windowed.words.English(), "it looks through a window of 5 in place of a window of 8");
+}
+
+TEST(Attention, IsExplainedWhereScoresAreCapped) {
+  const double own = 1 / std::sqrt(10.0);  // not that of the size of a head
+  std::optional<bool> local;
+  EXPECT_FALSE(ExplainAttention({Attention(own, 8, 50), Attention(own, 8, 50), 2e-5, 0}, &local).found());
+  EXPECT_EQ(local, false);
+  const OpHow windowed = ExplainAttention({Attention(own, 8, 50), Attention(own, 5, 50), 2e-5, 0}, &local);
   EXPECT_EQ(windowed.words.English(), "it looks through a window of 5 in place of a window of 8");
 }
 
