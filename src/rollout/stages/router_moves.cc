@@ -60,7 +60,11 @@ double AgainstOf(const Row& row, const std::vector<int32_t>& chosen) {
   double lowest = std::numeric_limits<double>::infinity(), highest = -lowest;
   for (size_t e = 0; e < row.size(); ++e) {
     const bool in = std::find(chosen.begin(), chosen.end(), static_cast<int32_t>(e)) != chosen.end();
-    in ? lowest = std::min(lowest, row[e]) : highest = std::max(highest, row[e]);
+    if (in) {
+      lowest = std::min(lowest, row[e]);
+    } else {
+      highest = std::max(highest, row[e]);
+    }
   }
   if (!std::isfinite(lowest) || !std::isfinite(highest)) return 0;
   return std::max(0.0, highest - lowest) / std::max(SizeOf(row), 1e-30);

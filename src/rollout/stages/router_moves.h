@@ -46,7 +46,7 @@ class RouterMoves {
     size_t choices = 0, against_train = 0;
   };
   bool LogitsDecide(const Layer& layer) const;
-  /// What rounding moves the logits of a layer by, and whether it is the layer that moves them.
+  /// What rounding moves the logits of a layer by; 0 where the layer itself moves them.
   double Allowed(int64_t layer) const;
 
   const RequestPairs& pairs_;
