@@ -183,6 +183,16 @@ def test_shifted_by_one(tmp_path, healthy, side, write):
     assert result["of"]["token"]["share"] > 0.5
 
 
+def test_one_request_of_several_is_shifted(tmp_path, healthy):
+    r = copy.deepcopy(healthy)
+    which = max(range(len(r.responses)), key=lambda i: len(r.responses[i]))
+    r.rollout[which] = [-1.0, *r.rollout[which][:-1]]
+    path = verl_batch(r, tmp_path / "a.pt")
+    result = rollout(path, path, code=1)
+    assert (result["stage"], result["cause"]) == ("token", "shift")
+    assert result["of"]["token"]["place"]["request"].lstrip("#") == str(which)
+
+
 def test_positions_that_count_padding(tmp_path, healthy):
     batch = torch.load(verl_batch(healthy, tmp_path / "a.pt"))
     width = batch["input_ids"].shape[1]

@@ -116,12 +116,11 @@ class TokenJudge {
         index, position);
   }
 
-  /// Log-probabilities that fit those of the neighbouring token, and not those of their own.
-  void LookForShift() {
-    std::vector<double> own[2], ahead[2], behind[2];  // of trainer and engine
-    size_t first = pairs_.pairs.size();
-    for (size_t p = 0; p < pairs_.pairs.size(); ++p) {
-      const PairGap gap = GapOf(pairs_.pairs[p]);
+  /// Of trainer and engine, each at its own token and beside those of the neighbouring one.
+  struct Neighbours {
+    std::vector<double> own[2], ahead[2], behind[2];
+
+    void Add(const PairGap& gap) {
       const auto both = [&](size_t train, size_t rollout, std::vector<double>* to) {
         if (!gap.counted[train] || !gap.counted[rollout]) return;
         to[0].push_back(gap.train[train]);
@@ -132,21 +131,47 @@ class TokenJudge {
         if (i + 1 == gap.counted.size()) continue;
         both(i + 1, i, ahead);
         both(i, i + 1, behind);
-        first = std::min(first, p);
       }
     }
-    if (own[0].size() < kFewestShifted || ahead[0].size() < kFewestShifted) return;
-    const double gap = MeanDistance(own[0], own[1]);
-    for (const auto* shifted : {&ahead, &behind}) {
+  };
+
+  /// Log-probabilities that fit those of the neighbouring token, and not those of their own: of all requests together,
+  /// which few tokens show, else of single ones.
+  void LookForShift() {
+    Neighbours all;
+    std::vector<Neighbours> each(pairs_.pairs.size());
+    size_t first = pairs_.pairs.size();
+    for (size_t p = 0; p < pairs_.pairs.size(); ++p) {
+      const PairGap gap = GapOf(pairs_.pairs[p]);
+      all.Add(gap);
+      each[p].Add(gap);
+      if (gap.counted.size() > 1) first = std::min(first, p);
+    }
+    if (IsShifted(all, first, 1)) return;
+    const double whole = MeanDistance(all.own[0], all.own[1]) * static_cast<double>(all.own[0].size());
+    for (size_t p = 0; p < each.size(); ++p) {
+      const double part = MeanDistance(each[p].own[0], each[p].own[1]) * static_cast<double>(each[p].own[0].size());
+      IsShifted(each[p], p, whole > 0 ? part / whole : 0);
+    }
+  }
+
+  /// Adds the finding, for the request `pair`; `part` of the whole gap lies on these tokens.
+  bool IsShifted(const Neighbours& n, size_t pair, double part) {
+    if (n.own[0].size() < kFewestShifted || n.ahead[0].size() < kFewestShifted) return false;
+    const double gap = MeanDistance(n.own[0], n.own[1]);
+    bool found = false;
+    for (const auto* shifted : {&n.ahead, &n.behind}) {
       const double left = MeanDistance((*shifted)[0], (*shifted)[1]);
-      const bool alike =
-          Correlation((*shifted)[0], (*shifted)[1]) > kShiftedAlike && Correlation(own[0], own[1]) < kUnshiftedAlike;
+      const bool alike = Correlation((*shifted)[0], (*shifted)[1]) > kShiftedAlike &&
+                         Correlation(n.own[0], n.own[1]) < kUnshiftedAlike;
       if (gap < kSmallestShift || left >= gap || (left > kShiftShare * gap && !alike)) continue;
       Add("shift",
-          shifted == &ahead ? Msg("the trainer's log-probabilities are those of the token before")
-                            : Msg("the engine's log-probabilities are those of the token before"),
-          first, pairs_.pairs[first].either().prompt, 1 - left / gap);
+          shifted == &n.ahead ? Msg("the trainer's log-probabilities are those of the token before")
+                              : Msg("the engine's log-probabilities are those of the token before"),
+          pair, pairs_.pairs[pair].either().prompt, part * (1 - left / gap));
+      found = true;
     }
+    return found;
   }
 
   void Conclude(RolloutStageResult* out) {
