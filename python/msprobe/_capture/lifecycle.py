@@ -235,7 +235,8 @@ class Lifecycle:
             _core.start(directory, self._config.task, self._config.level, self._framework.ranks_of_training())
         except ValueError as error:  # no permission, disk full: the training goes on without us
             text = "nothing is recorded in step %d, nor later while this lasts: %s (dump_path)"
-            self._features.reporter.fail_once(str(error), text, self._schedule.step, error)
+            same = str(error).replace(directory, "")  # the same reason in each step
+            self._features.reporter.fail_once(same, text, self._schedule.step, error)
             return False
         self._framework.begin_recording(self._config)
         if self._config.level == "mix":
