@@ -335,13 +335,14 @@ class WeightJudge {
     for (const HistoryStep& step : history_) {
       if (!newest && stale_.contains(step.source.path)) newest = &step;
     }
+    const OtherWeight* at = First("stale") ? First("stale") : First("stale_head");
+    if (!newest || !at) return;
     size_t fresh = 0;  // copies of the trainer's that differ from that step
     for (size_t i = 0; i < diffs_.size(); ++i) {
       if (IsCopy(diffs_[i].verdict))
         fresh += newest->of_engine.contains(map_.pairs[i].b.label()) && !HasCopy(*newest, map_.pairs[i].b.label());
     }
     const size_t total = map_.pairs.size();
-    const OtherWeight* at = First("stale") ? First("stale") : First("stale_head");
     const std::string name = LabelOf(map_.pairs[at->pair]);
     if (fresh == 0 && stale == others_.size() && stale_.size() == 1) {
       const bool allowed = newest->behind <= question_.allowed_lag;

@@ -75,6 +75,7 @@ std::vector<MovedRows> RowIndex::Find(const WholePrint& b, const WholePrint* own
   std::vector<MovedRows> out;
   const WholePrint* last = nullptr;
   for (const Target& t : targets) {
+    if (t.weight == nullptr) continue;
     MovedRows* run = out.empty() ? nullptr : &out.back();
     const bool goes_on = run && last == t.weight && run->rows.end == t.row &&
                          run->from_row + (run->rows.end - run->rows.begin) == t.from;
