@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/file_limit.h"
 #include "base/message.h"
@@ -118,7 +119,10 @@ void PageFile::Work() {
     }
 #endif
     lock.lock();
-    free_.push_back(std::move(chunk));
+    try {
+      free_.push_back(std::move(chunk));
+    } catch (const std::bad_alloc&) {  // HandOver() makes a new one
+    }
     taken_.notify_all();
   }
 }
