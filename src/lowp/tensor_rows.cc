@@ -1,50 +1,13 @@
 #include "lowp/tensor_rows.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/message.h"
-#include "tensor/kernels/finfo.h"
 #include "tensor/kernels/layout.h"
-#include "tensor/kernels/stats_kernels.h"
+#include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
-namespace {
-
-template <typename T>
-T At(const char* p, size_t i) {
-  T v;
-  std::memcpy(&v, p + i * sizeof v, sizeof v);
-  return v;
-}
-
-void ToFloats(DType dtype, const char* from, size_t n, float* out) {
-  switch (dtype) {
-    case DType::kFloat32: std::memcpy(out, from, n * sizeof(float)); return;
-    case DType::kFloat64:
-      for (size_t i = 0; i < n; ++i) out[i] = static_cast<float>(At<double>(from, i));
-      return;
-    case DType::kFloat16:
-      for (size_t i = 0; i < n; ++i) out[i] = stats::HalfToFloat(At<uint16_t>(from, i));
-      return;
-    case DType::kBFloat16:
-      for (size_t i = 0; i < n; ++i) out[i] = stats::BFloatToFloat(At<uint16_t>(from, i));
-      return;
-    case DType::kBool:
-      for (size_t i = 0; i < n; ++i) out[i] = from[i] != 0 ? 1 : 0;
-      return;
-    default:
-      for (size_t i = 0; i < n; ++i) out[i] = stats::Float8ToFloat(dtype, At<uint8_t>(from, i));
-  }
-}
-
-}  // namespace
-
-int64_t RecordedTensor::count() const {
-  int64_t count = 1;
-  for (const int64_t n : shape) count *= n;
-  return count;
-}
-
 std::vector<int64_t> SampleOf(int64_t n, int64_t most) {
   const int64_t count = std::min(n, std::max<int64_t>(most, 1));
   std::vector<int64_t> out(static_cast<size_t>(count));
@@ -76,9 +39,14 @@ Status OpenTensor::Read(int64_t begin, int64_t end, float* out) const {
   if (!MakeLayout(tensor().view(), Order::kLogical, &layout))
     return BadInput(Msg("a tensor has a layout that cannot be read"));
   const DType dtype = tensor().dtype;
+  std::array<double, 1024> wide;  // float32 and everything narrower comes back as it was
   LayoutWalker(layout).Walk(begin, end, [&](const void* p, size_t n) {
-    ToFloats(dtype, static_cast<const char*>(p), n, out);
-    out += n;
+    const char* from = static_cast<const char*>(p);
+    for (size_t some; n > 0; n -= some, from += some * layout.element, out += some) {
+      some = std::min(n, wide.size());
+      (void)metrics::ToDoubles(dtype, from, some, wide.data());  // Open() takes floating types and truths only
+      std::transform(wide.begin(), wide.begin() + some, out, [](double v) { return static_cast<float>(v); });
+    }
   });
   return OkStatus();
 }

@@ -19,7 +19,6 @@ struct RecordedTensor {
   double history = 0;  // the largest magnitude that earlier steps recorded; 0: there are none
 
   bool there() const { return !path.empty(); }
-  int64_t count() const;
 };
 
 /// `most` of the numbers below `n`, at equal distances; all where they are no more.
