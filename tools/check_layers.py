@@ -125,7 +125,11 @@ def check_cpp():
         if room not in rooms and not (room in tops and is_test(path)):
             yield f"{path.relative_to(ROOT)}: room '{room}' is not in CMakeLists.txt"
             continue
+        inside = False
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            inside = inside or line.startswith("namespace ")
+            if inside and re.match(r'#include ".*(?<!-inl)\.h"', line):
+                yield f"{path.relative_to(ROOT)}:{number}: a header is included inside of a namespace"
             match = re.match(r'\s*#include "([\w/]+)/[^"/]+"', line)
             if match and not may_include(path, room, match.group(1), rooms):
                 yield f"{path.relative_to(ROOT)}:{number}: {room} may not include {match.group(1)}"

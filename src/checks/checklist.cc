@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/message.h"
 #include "checks/rule_tests.h"
 
 namespace msprobe {
@@ -22,7 +23,6 @@ constexpr ChecklistRule kRules[] = {
 #include "checks/rules_model.def"
 #include "checks/rules_training.def"
 // clang-format off: the order of the table
-#include "base/message.h"
 #include "checks/rules_other.def"
 // clang-format on
 #undef MSP_RULE

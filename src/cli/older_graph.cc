@@ -9,7 +9,7 @@
 #include "base/message.h"
 #include "base/temp_directory.h"
 #include "base/text.h"
-#include "cli/commands.h"
+#include "cli/context/command_context.h"
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "view/file/vis_json.h"

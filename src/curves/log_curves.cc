@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "curves/known_names.h"
 #include "curves/line_pattern.h"
@@ -34,7 +35,6 @@ struct LogFormat {
 #define MSPROBE_LOG_FORMAT(name, must, step, loss, grad_norm, learning_rate, loose) \
   LogFormat{name, must, step, loss, grad_norm, learning_rate, loose},
 constexpr LogFormat kLogFormats[] = {
-#include "base/message.h"
 #include "curves/log_formats.def"
 };
 #undef MSPROBE_LOG_FORMAT

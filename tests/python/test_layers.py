@@ -198,3 +198,11 @@ def test_what_starts_threads_is_tested_under_the_thread_sanitizer():
     threaded = [path for path, text in files.items() if re.search(r"std::(j?thread|async)\b", text)]
     assert len(threaded) > 5
     assert [path.name for path in threaded if not name.search(files[path])] == []
+
+
+def test_headers_stand_above_namespaces(tree):
+    (tree / "src" / "base" / "table.h").write_text("#pragma once\n")
+    (tree / "src" / "base" / "table.cc").write_text(
+        'namespace msprobe {\nint kTable[] = {\n#include "base/table.h"\n#include "base/rows.def"\n};\n}\n'
+    )
+    assert check(tree) == (1, ["src/base/table.cc:3: a header is included inside of a namespace", "layers: 1 faults"])

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/name_hash.h"
 #include "base/temp_names.h"
 #include "base/text.h"
@@ -25,7 +26,6 @@ namespace {
 
 constexpr std::unique_ptr<OpCheck> (*kOpChecks[])() = {
 #define MSPROBE_OP_CHECK(name) Make##name,
-#include "base/message.h"
 #include "dump/repair/op_checks.def"
 #undef MSPROBE_OP_CHECK
 };

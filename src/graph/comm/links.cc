@@ -6,6 +6,7 @@
 
 #include "graph/tree/node_graph.h"
 #include "json/writer.h"
+#include "ops/collective.h"
 
 namespace msprobe {
 namespace {

@@ -69,7 +69,7 @@ RecordValue Unwrapped(const RecordValue& record, std::string_view wrapper) {
     if (name == "non_tensor_batch") {
       out.members.insert(out.members.end(), value.members.begin(), value.members.end());
     } else if (name != wrapper) {
-      out.members.emplace_back(name, value);
+      out.members.push_back({name, value});
     }
   }
   return out;

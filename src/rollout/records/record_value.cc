@@ -57,7 +57,7 @@ StatusOr<RecordValue> FromJson(const JsonValue& json, std::string_view path, int
     out.kind = Kind::kDict;
     for (const JsonMember& member : json.Members()) {
       MSP_ASSIGN_OR_RETURN(RecordValue inner, FromJson(member.value, path, depth + 1, numbers));
-      out.members.emplace_back(std::string(member.name), std::move(inner));
+      out.members.push_back({std::string(member.name), std::move(inner)});
     }
   }
   return out;
@@ -129,7 +129,7 @@ StatusOr<RecordValue> FromTorch(const PtValue& value, std::string_view path, int
     for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
       if (value.items[i].kind != PtKind::kText) continue;
       MSP_ASSIGN_OR_RETURN(RecordValue inner, FromTorch(value.items[i + 1], path, depth + 1, numbers));
-      out.members.emplace_back(std::string(value.items[i].text), std::move(inner));
+      out.members.push_back({std::string(value.items[i].text), std::move(inner)});
     }
   }
   return out;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -18,6 +17,7 @@ inline constexpr size_t kMostRecordNumbers = size_t{1} << 26;
 inline constexpr int kDeepestRecord = 12;
 
 struct RecordValue {
+  struct Member;
   enum class Kind : uint8_t { kNone, kNumber, kText, kNumbers, kList, kDict };
   Kind kind = Kind::kNone;
   double number = 0;
@@ -25,7 +25,7 @@ struct RecordValue {
   std::vector<double> numbers;  // kNumbers, in C order; NaN for null
   std::vector<int64_t> shape;   // of `numbers`
   std::vector<RecordValue> items;
-  std::vector<std::pair<std::string, RecordValue>> members;
+  std::vector<Member> members;
 
   const RecordValue* Find(std::string_view key) const;
   /// Elements of the outermost dimension of a list or of numbers; -1 for others.
@@ -36,6 +36,11 @@ struct RecordValue {
   bool Flatten(std::vector<double>* out) const;
   /// Lengths of its dimensions where it is a full box of numbers; empty else.
   std::vector<int64_t> BoxShape() const;
+};
+
+struct RecordValue::Member {
+  std::string name;
+  RecordValue value;
 };
 
 /// `numbers` is what the file may still hold. kBadInput beyond, and for what is nested too deeply.

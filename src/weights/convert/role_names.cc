@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "base/message.h"
 #include "base/text.h"
 #include "weights/convert/convert_plan.h"
 #include "weights/roles.h"
@@ -17,7 +18,6 @@ struct ModelName {
 };
 constexpr ModelName kModelNames[] = {
 #define MSPROBE_MODEL_NAME(role, transformers, mindformers) {role, transformers, mindformers},
-#include "base/message.h"
 #include "weights/convert/model_names.def"
 #undef MSPROBE_MODEL_NAME
 };
