@@ -262,9 +262,9 @@ test('on a small screen all ranks are in sight without scrolling, and all layers
 
 /** What a reader of the first screen takes down: which rank, which op, and why. */
 function readAnswer(texts) {
-  const head = texts.map((text) => /^Origin: ranks? ([\d, ]+), step (\d+), (\S+): (.+)$/.exec(text)).find((found) => found);
+  const head = texts.map((text, i) => /^Origin: (.+?)\s*\(ranks? ([\d, ]+), step (\d+)\)\s*$/.exec(text + (texts[i + 1] ?? ''))).find((found) => found);
   const after = (label) => texts[texts.findIndex((text) => text.trim() === label) + 1]?.split(' ')[0];
-  return head && { rank: Number(head[1].split(',')[0]), step: Number(head[2]), place: head[3], why: head[4], op: after('op:'), item: after('value:') };
+  return head && { rank: Number(head[2].split(',')[0]), step: Number(head[3]), why: head[1], op: after('op:'), item: after('value:') };
 }
 
 test('rank, op and cause can be read on the first screen without a click', async () => {
@@ -274,7 +274,7 @@ test('rank, op and cause can be read on the first screen without a click', async
     const answer = readAnswer(await page.evaluate(visibleTexts));
     assert.ok(answer, 'no origin is in sight');
     const { why, ...place } = answer;
-    assert.deepEqual(place, { rank: truth.ranks[0], step: truth.step, place: truth.module || truth.op, op: truth.op, item: truth.item || answer.item });
-    assert.match(`${'Origin: '}${truth.ranks.length > 1 ? 'ranks' : 'rank'} ${truth.ranks.join(', ')}, step ${truth.step}, ${answer.place}: ${why}`, wantedLines(truth, 'en')[0]);
+    assert.deepEqual(place, { rank: truth.ranks[0], step: truth.step, op: truth.op, item: truth.item || answer.item });
+    assert.match(`Origin: ${why} (${truth.ranks.length > 1 ? 'ranks' : 'rank'} ${truth.ranks.join(', ')}, step ${truth.step})`, wantedLines(truth, 'en')[0]);
   });
 });

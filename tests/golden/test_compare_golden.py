@@ -326,8 +326,9 @@ def test_first_divergence_of_ranks(case, kind, ranks, op, handovers, tmp_path):
     assert creator["kind"] in (kind, "input")
     assert op is None or creator["op"] == op
     assert {h["rank"]: h["through"] for h in found["inherited_by"]} == handovers
-    where = f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}, step 0, "
-    assert done.stdout.startswith(f"Origin: {where}")
+    where = f"(rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}, step 0)"
+    headline = done.stdout.splitlines()[0]
+    assert headline.startswith("Origin: ") and headline.endswith(where)
     assert found["infected"]["ops"] == sum(group["ops"] for group in found["inherited"])
 
 

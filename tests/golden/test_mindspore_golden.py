@@ -293,7 +293,7 @@ def test_truth_of_overflows(name, tmp_path):
     root, done = run_case(name, tmp_path, folder="truth")
     layer, parameter = json.loads((root / "truth" / f"overflow_{m}" / "case.json").read_text())["answer"]["source"]
     path = ".".join(layer.split(".")[1:-3])
-    assert f"{path}: its parameter {parameter.split('.')[1]}" in done.stdout
+    assert f"Origin: {path}.{parameter.split('.')[1]} " in done.stdout
 
 
 @pytest.mark.parametrize("case", ["ms8_code_mapping_m1", "ms8_code_mapping_npy"])

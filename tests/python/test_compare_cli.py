@@ -195,7 +195,7 @@ def test_the_report_advises_about_the_parameter_that_differs(tmp_path):
     packed = re.search(r'id="data">([^<]*)<', path.read_text())[1]
     shown = gzip.decompress(base64.b64decode(packed)).decode()
     lines = json.loads(done.stdout)["verdict"]["text"]["en"]
-    assert "its parameter weight differs by 25 %" in lines[0] and lines[0] in shown
+    assert lines[0] == "Origin: fc.weight differs by 25 % (Norm 1.25, golden 1) before it is used" and lines[0] in shown
     assert lines[-1].startswith("next: compare the checkpoints") and lines[-1] in shown
     assert "different already" not in shown + path.read_text().replace(packed, "")
 

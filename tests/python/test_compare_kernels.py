@@ -266,7 +266,7 @@ def test_the_kernel_that_a_difference_begins_at(tmp_path):
         assert (origin["ranks"], origin["step"]) == ([0], 0)
         assert verdict["ops"]["bit_equal"] == 1 and verdict["ops"]["inherited"] == 1
         told = compare(*sides, tmp_path / kind / "out", env={"LC_ALL": "C"}).stdout
-        assert told.startswith("Origin: rank 0, step 0, Default_Relu-op0.0: its output.0 differs by 25 % although"), (
+        assert told.startswith("Origin: Default_Relu-op0.0: its output.0 ") and "although its inputs agree" in told, (
             told
         )
         assert not [p for p in (tmp_path / kind / "out").iterdir() if p.is_dir()], "nothing is left over"
@@ -416,7 +416,7 @@ def test_the_python_function(tmp_path, monkeypatch):
             save(folder, "b", SIX * factor, rank=rank)
     both = msprobe.compare(target=sides[0], golden=sides[1], output_path=tmp_path / "both")
     assert both.outcome == "origin" and both.verdict["origins"][0]["op"] == "Default_b-op0.0" and len(both.files) == 2
-    assert str(both).startswith("Origin: ranks 0, 1, step 0, Default_b-op0.0: its input.0 differs by 50 %")
+    assert str(both).startswith("Origin: Default_b-op0.0: its input.0 ")
     by_option = {"target": sides[0], "golden": sides[1], "rank": 1, "step": [0]}
     by_key = {"input_param": {"npu_path": sides[0], "bench_path": sides[1], "rank_id": [1], "step_id": [0]}}
     for number, arguments in enumerate((by_option, by_key)):

@@ -236,7 +236,7 @@ def test_both_ways_record_the_same(runs):
 def test_a_planted_fault_is_named(runs):
     said = runs.compare("faulty", "run")
     (origin,) = [line for line in said.splitlines() if line.startswith("Origin: ")][:1]
-    assert re.search(rf"step 0, \S*\b{re.escape(runs.stack.faulty)}: ", origin), said[:2000]
+    assert re.search(rf"Origin: \S*\b{re.escape(runs.stack.faulty)}[.:] ?.*step 0\)", origin), said[:2000]
 
 
 def test_the_monitor(runs):

@@ -12,6 +12,7 @@
 #include "bindings/python/framework.h"
 #include "bindings/python/hook_object.h"
 #include "bindings/python/runtime.h"
+#include "bindings/python/tensor_record.h"
 #include "bindings/python/works.h"
 
 namespace msprobe {

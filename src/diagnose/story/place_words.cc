@@ -26,14 +26,22 @@ std::string ModuleText(const Words& say, const std::string& module, const std::s
   return say({"module {} ({})", "模块 {}（{}）"}, module, module_class);
 }
 
-std::string Where(const Words& say, const StoryOrigin& o) {
+std::string Subject(const Words& say, const StoryOrigin& o) {
+  std::string place = o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class);
+  if (o.recomputed) place += say({" (recomputation)", "（重计算）"});
+  return place;
+}
+
+std::string RunPlace(const Words& say, const StoryOrigin& o) {
   std::vector<std::string> parts;
   if (!o.ranks.empty()) parts.push_back(Ranks(say, o.ranks));
   if (o.step >= 0) parts.push_back(fmt::format("step {}", o.step));
-  std::string place = o.module.empty() ? o.op : ModuleText(say, o.module, o.module_class);
-  if (o.recomputed) place += say({" (recomputation)", "（重计算）"});
-  parts.push_back(std::move(place));
   return say.Join(parts);
+}
+
+std::string Where(const Words& say, const StoryOrigin& o) {
+  const std::string run = RunPlace(say, o);
+  return run.empty() ? Subject(say, o) : say.Join({run, Subject(say, o)});
 }
 
 }  // namespace msprobe

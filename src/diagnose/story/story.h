@@ -138,7 +138,7 @@ void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Sto
 
 /// One line that says what made it, without names and values: "a parameter differs before it is used".
 std::string CauseText(Cause cause, Language language);
-/// One line: "Origin: rank 2, step 0, layers.1.mlp.linear_fc1: the weight differs by 25 %".
+/// One line, the cause first: "Origin: layers.1.mlp.linear_fc1.weight differs by 25 % before it is used (rank 2, step 0)".
 std::string StoryHeadline(const Story& story, Language language);
 /// The headline and what is known beyond it, a sentence or two each.
 std::vector<std::string> StoryLines(const Story& story, Language language);

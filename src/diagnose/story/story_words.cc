@@ -88,20 +88,44 @@ std::string Size(const StoryOrigin& o) {
   return o.percent >= 0 && std::isfinite(o.percent) ? fmt::format("{:.3g} %", o.percent) : "";
 }
 
-/// "differs by 25 %", "differs (Max inf, golden 3.2)"
+/// Whether there are two values that a reader can hold against each other.
+bool HasValues(const StoryOrigin& o) { return !o.what.empty() && !o.target.empty() && o.what != "checksum"; }
+
+/// Whether the whole value is one factor times the golden one.
+bool IsMultiple(const StoryOrigin& o) {
+  return o.anatomy && o.anatomy->kind == AnatomyKind::kFactor && o.anatomy->part.axis < 0 && o.anatomy->item == o.item;
+}
+
+/// "is 1.25 times the golden value (Norm 5.3, golden 4.24)", "differs by 20 % (Norm 5.3, golden 4.42)", "differs (Max
+/// inf, golden 3.2)"
 std::string Differs(const Words& say, const StoryOrigin& o) {
-  if (const std::string size = Size(o); !size.empty()) return say({"differs by {}", "相差 {}"}, size);
-  if (o.what.empty() || o.target.empty()) return say({"differs", "不一致"});
-  if (o.what == "checksum") return say({"differs (checksums)", "不一致（校验和不同）"});
+  const std::string size = Size(o);
+  if (!HasValues(o)) {
+    if (!size.empty()) return say({"differs by {}", "相差 {}"}, size);
+    return o.what == "checksum" ? say({"differs (checksums)", "不一致（校验和不同）"}) : say({"differs", "不一致"});
+  }
   const std::string target = SixDigits(o.target), golden = SixDigits(o.golden);
-  return say({"differs ({} {}, golden {})", "不一致（{} 为 {}，标杆为 {}）"}, o.what, target, golden);
+  if (IsMultiple(o))
+    return say({"is {:.4g} times the golden value ({} {}, golden {})", "为标杆值的 {:.4g} 倍（{} 为 {}，标杆为 {}）"},
+               o.anatomy->number, o.what, target, golden);
+  if (size.empty()) return say({"differs ({} {}, golden {})", "不一致（{} 为 {}，标杆为 {}）"}, o.what, target, golden);
+  return say({"differs by {} ({} {}, golden {})", "相差 {}（{} 为 {}，标杆为 {}）"}, size, o.what, target, golden);
+}
+
+/// "layers.1.mlp.weight"; where the module's name is a number, "weight of module 0 (Linear)".
+std::string ParameterText(const Words& say, const StoryOrigin& o, const std::string& parameter) {
+  const std::string module = Subject(say, o);
+  const bool whole = parameter.find('.') != std::string::npos;
+  if (o.module.empty() || o.recomputed || whole || module != o.module)
+    return say({"{1} of {0}", "{}的 {}"}, module, parameter);
+  return module + "." + parameter;
 }
 
 std::string Overflowed(const Words& say, const StoryOrigin& o) {
   switch (o.cause) {
     case Cause::kWeight:
-      return say({"its parameter {} holds NaN or infinities", "参数 {} 含有 NaN 或无穷大"},
-                 o.parameter.empty() ? o.item : o.parameter);
+      return say({"{} holds NaN or infinities", "{} 含有 NaN 或无穷大"},
+                 ParameterText(say, o, o.parameter.empty() ? o.item : o.parameter));
     case Cause::kInput:
       return say({"its {} holds NaN or infinities that no recorded op made",
                   "{} 含有 NaN 或无穷大，且不由任何已采集的算子产生"},
@@ -175,8 +199,9 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                    o.parameter, Ranks(say, o.copies));
       if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
       if (o.buffer)
-        return say({"its buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, o.parameter, differs);
-      return say({"its parameter {} {} before it is used", "参数 {} 在使用前就已{}"}, o.parameter, differs);
+        return say({"buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, ParameterText(say, o, o.parameter),
+                   differs);
+      return say({"{} {} before it is used", "{} 在使用前就已{}"}, ParameterText(say, o, o.parameter), differs);
     case Cause::kInput:
       if (o.hidden) return Hidden(say, o);
       return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
@@ -219,6 +244,22 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
     case Cause::kMask: return Overflowed(say, o);
   }
   return differs;
+}
+
+/// Whether what happened has the parameter or op by its whole name.
+bool NamesItself(const StoryOrigin& o) {
+  if (o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) return o.module.empty() && o.parameter.empty();
+  if (o.cause != Cause::kWeight || !o.copies.empty()) return false;
+  return (o.overflow && o.what.empty()) || !o.parameter.empty();
+}
+
+/// The cause first, then where: "layers.1.mlp.weight differs by 25 % (Norm 5.3, golden 4.24) before it is used (rank 2,
+/// step 0)".
+std::string OriginText(const Words& say, const StoryOrigin& o) {
+  std::string out = WhatHappened(say, o);
+  if (!NamesItself(o)) out = Subject(say, o) + std::string(say.colon()) + out;
+  const std::string run = RunPlace(say, o);
+  return run.empty() ? out : say({"{} ({})", "{}（{}）"}, out, run);
 }
 
 /// What to do next.
@@ -265,6 +306,14 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
   const auto add = [&](const std::string& text) {
     out += (out.empty() ? "" : out == o.item ? " " : say.chinese() ? "，" : ", ") + text;
   };
+  // Nothing is said twice.
+  const bool said = HasValues(o) && OriginText(say, o).find(Differs(say, o)) != std::string::npos;
+  if (said) {
+    if (!Measured(o) || !(o.units > 1)) return {};
+    if (std::isinf(o.units)) return say({"{} differs far beyond rounding", "{} 的差异远超舍入误差"}, o.item);
+    return say({"{} differs by {} times what rounding explains", "{} 的差异为舍入误差的 {} 倍"}, o.item,
+               TimesText(o.units, 2));
+  }
   if (!o.what.empty() && !o.target.empty()) {
     add(say({"{} {}, golden {}", "{} {}，标杆 {}"}, o.what, SixDigits(o.target), SixDigits(o.golden)));
     if (const std::string size = Size(o); !size.empty()) out += " (" + size + ")";
@@ -365,8 +414,7 @@ std::string StoryHeadline(const Story& story, Language language) {
   std::string unseen = UnseenText(say, story, language);
   std::string answer = CleanHeadline(say, story);
   if (!story.origins.empty()) {
-    const StoryOrigin& o = story.origins.front();
-    answer = say({"Origin: {}: {}", "误差源头：{}：{}"}, Where(say, o), WhatHappened(say, o));
+    answer = say({"Origin: {}", "误差源头：{}"}, OriginText(say, story.origins.front()));
   }
   if (!unseen.empty() && !answer.empty()) unseen += say({". ", "。"});
   return OneLine(unseen + answer);
@@ -409,8 +457,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   for (const std::string& line : ReachedLines(say, story)) add({"spread", "扩散"}, line);
   add({"inherited", "继承"}, InheritedLine(say, story));
   for (size_t i = 1; i < story.origins.size() && i <= kListed; ++i) {
-    add({"also", "另一处"},
-        Where(say, story.origins[i]) + std::string(say.colon()) + WhatHappened(say, story.origins[i]));
+    add({"also", "另一处"}, OriginText(say, story.origins[i]));
   }
   if (story.origins.size() > kListed + 1)
     add({"also", "另一处"}, say({"{} more origins", "还有 {} 处源头"}, story.origins.size() - kListed - 1));

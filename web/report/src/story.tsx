@@ -4,6 +4,7 @@ import { useLook } from './context';
 import type { Difference, Divergence, PairPage, PairSummary, Verdict } from './data';
 import { formatCount, splitLabel } from './format';
 import { translateDetail } from './i18n';
+import { splitPlace } from '../../src/theme/headline';
 
 type OnOp = (op: string) => void;
 const CHIPS = 8;
@@ -82,11 +83,12 @@ export function Story({ pair, page, verdict, pairs, divergence, onOp }: Props) {
 function Card({ of, onOp }: { of: Verdict; onOp: OnOp }) {
   const { t, language } = useLook();
   const [headline = '', ...lines] = of.text[language];
+  const [sentence, place] = splitPlace(headline);
   const op = of.outcome === 'origin' ? of.origins[0]?.op : undefined;
   return (
     <div class={`verdict-card ${of.outcome}`} data-test="verdict-card">
       <div class="verdict-head">
-        <h2 id="story-title" data-test="verdict-headline">{headline}</h2>
+        <h2 id="story-title" data-test="verdict-headline">{sentence}<small>{place}</small></h2>
         {op && <button type="button" class="button" onClick={() => onOp(op)}>{t('story.rows')}</button>}
       </div>
       {lines.length > 0 && (

@@ -1,5 +1,6 @@
 import { storyOf } from '../model/problems';
 import { splitLabel } from '../model/verdict_lines';
+import { splitPlace } from '../theme/headline';
 import { useApp, useSession, useText } from './context';
 import { Icon } from './icons';
 import { ServerLine } from './states';
@@ -20,10 +21,11 @@ export function VerdictCard() {
   }
   if (!story) return null;
   const [headline = '', ...lines] = story.text[language];
+  const [sentence, place] = splitPlace(headline);
   return (
     <section class={`verdict-card ${story.outcome}`} aria-label={t('story.label')} data-test="verdict-card">
       <div class="verdict-head">
-        <h2 data-test="verdict-headline">{headline}</h2>
+        <h2 data-test="verdict-headline">{sentence}<small>{place}</small></h2>
         {story.outcome === 'origin' && (
           <button class="button primary" data-test="verdict-go" onClick={() => void session.problems.goToOrigin()}>
             <Icon name="target" />
