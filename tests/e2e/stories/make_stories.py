@@ -36,7 +36,7 @@ DEMO = (
         "demo_rope",
         "single",
         "the demo: positions are rotated with another base",
-        Truth("code", "Tensor.__mul__.0.forward", "input.1", "model.rotary_emb"),
+        Truth("buffer", "Tensor.__mul__.0.forward", "input.1", "model.rotary_emb", parameter="inv_freq"),
     ),
     Story(
         "demo_bf16",

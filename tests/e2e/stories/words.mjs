@@ -8,6 +8,7 @@ const DIFFERS = { en: '(differs( by [\\d.e+-]+ %)?|is \\S+ times the golden valu
 const CAUSES = {
   op: { en: (t) => `its ${t.item} ${DIFFERS.en} although its inputs agree`, zh: (t) => `输入一致，${t.item} 却${DIFFERS.zh}` },
   weight: { en: (t) => `${t.module}\\.${t.parameter} ${DIFFERS.en} before it is used`, zh: (t) => `${t.module}\\.${t.parameter} 在使用前就已${DIFFERS.zh}` },
+  buffer: { en: (t) => `buffer ${t.module}\\.${t.parameter} ${DIFFERS.en} before it is used`, zh: (t) => `缓冲区 ${t.module}\\.${t.parameter} 在使用前就已${DIFFERS.zh}` },
   input: { en: (t) => `its ${t.item} ${DIFFERS.en}, and no recorded op made it`, zh: (t) => `${t.item} ${DIFFERS.zh}，且不由任何已采集的算子产生` },
   code: { en: (t) => `code between its recorded ops makes a difference: ${t.item} of ${t.op} ${DIFFERS.en}`, zh: (t) => `其已采集算子之间的代码造成差异：${t.op} 的 ${t.item} ${DIFFERS.zh}` },
   argument: { en: (t) => `argument ${t.item} is \\S+, in the golden run \\S+`, zh: (t) => `参数 ${t.item} 为 \\S+，标杆为 \\S+` },
@@ -33,7 +34,7 @@ export function wantedLines(truth, language, alone = false) {
   const frame = FRAME[language];
   const names = Object.fromEntries(Object.entries(truth).map(([key, value]) => [key, typeof value === 'string' ? quoted(value) : value]));
   const run = [frame.ranks(truth.ranks.length > 1) + truth.ranks.join(', '), `step ${truth.step}`].join(frame.join);
-  const subject = truth.cause === 'weight' || (truth.cause === 'extra_op' && !names.module) ? '' : (names.module || names.op) + frame.colon;
+  const subject = ['weight', 'buffer'].includes(truth.cause) || (truth.cause === 'extra_op' && !names.module) ? '' : (names.module || names.op) + frame.colon;
   const why = (alone ? OVERFLOWS : CAUSES)[truth.cause][language](names);
   return [
     `^${frame.head}${subject}${why}${frame.place(run)}$`,
