@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "compare/first_difference/first_difference.h"
+#include "diagnose/overflow/mechanism.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -57,10 +58,17 @@ std::string ForwardOf(std::string_view name) {
 
 /// Of the items of one op: what is shown, the bad ones first to be kept.
 Status DescribeItems(const DumpFile& dump, uint32_t op, OverflowFinding* out) {
-  JsonDoc doc;
+  JsonDoc doc, forward_doc;
   MSP_RETURN_IF_ERROR(dump.ParseOp(op, &doc));
-  std::vector<Item> items;
-  FlattenOp(dump.ops()[op].name, doc, &items);
+  std::vector<Item> items, forward;
+  const std::string name(dump.ops()[op].name), forward_name = ForwardOf(name);
+  FlattenOp(name, doc, &items);
+  const auto forward_op = forward_name == name ? std::nullopt : dump.FindOp(forward_name);
+  if (forward_op) {
+    MSP_RETURN_IF_ERROR(dump.ParseOp(*forward_op, &forward_doc));
+    FlattenOp(forward_name, forward_doc, &forward);
+  }
+  if (out->kind == OverflowSource::Kind::kOp && !out->constant) out->mechanism = MechanismOf(name, items, forward);
   for (const Item& item : items) {
     if (!item.leaf->IsObject()) continue;
     const JsonValue* tensor = TensorOf(item.leaf);

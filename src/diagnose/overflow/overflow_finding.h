@@ -28,6 +28,7 @@ struct OverflowFinding {
   std::string use_item;         // as which of its items
   std::vector<std::pair<std::string, std::string>> inputs, outputs;  // item, its description
   std::string mask;                                                  // the op whose -inf it made NaN of
+  Message mechanism;                                                 // why it makes them, where the figures prove it
   std::string before;      // kInput: the last op before it that gives a tensor of that shape
   BadSince since;          // of a parameter
   bool leaf_grad = false;  // it wants a gradient, as parameters do

@@ -57,6 +57,7 @@ Message Why(const OverflowFinding& f) {
   }
   if (!f.mask.empty()) return Msg("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
   if (f.constant) return Msg("an argument of it is NaN or infinite");
+  if (!f.mechanism.empty()) return f.mechanism;
   return Msg("its inputs are clean, its output is not");
 }
 

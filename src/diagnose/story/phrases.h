@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words/translate.h"
 #include "compare/values/item_view.h"
 #include "diagnose/story/story.h"
 #include "ops/op_name.h"
@@ -32,6 +33,7 @@ class Words {
   std::string Join(const std::vector<std::string>& parts) const {
     return fmt::format("{}", fmt::join(parts, language_ == Language::kChinese ? "，" : ", "));
   }
+  std::string InLanguage(const Message& message) const { return msprobe::InLanguage(message, language_); }
   std::string_view colon() const { return language_ == Language::kChinese ? "：" : ": "; }
   std::string_view stop() const { return language_ == Language::kChinese ? "；" : "; "; }
   bool chinese() const { return language_ == Language::kChinese; }

@@ -135,6 +135,7 @@ StoryOrigin OriginOf(const OverflowFinding& f, int step) {
   if (out.cause == Cause::kWeight) out.parameter = f.item.substr(f.item.find_last_of('.') + 1);
   out.target = f.item_text;
   out.since = f.since;
+  if (out.cause == Cause::kOp) out.mechanism = f.mechanism;
   out.other_op = out.cause == Cause::kMask ? f.mask : out.cause == Cause::kUninitialised ? f.reader : f.before;
   return out;
 }
@@ -270,6 +271,7 @@ void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Sto
       same->overflow = true;
       if (same->since.kind == BadSince::Kind::kUnknown) same->since = origin.since;
       if (same->parameter.empty()) same->parameter = origin.parameter;
+      same->mechanism = origin.mechanism;
       if (same->cause == Cause::kOp || same->cause == Cause::kInput) same->cause = origin.cause;
       AddReached(f, story);
       continue;

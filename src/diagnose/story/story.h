@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/language.h"
+#include "base/message.h"
 #include "compare/round_off/ruler.h"
 #include "diagnose/anatomy/anatomy.h"
 #include "diagnose/overflow/bad_since.h"
@@ -75,6 +76,7 @@ struct StoryOrigin {
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
   BadSince since;                  // overflow, kWeight
   std::optional<Anatomy> anatomy;  // how it is wrong, where that was looked for
+  Message mechanism;               // overflow: why the op makes it, where the figures prove it
   std::string drawn;               // an op in front of it that drew other random numbers; "" if none did
   std::string replay;              // what the op gives in float64, where that was asked for
 };
@@ -138,7 +140,8 @@ void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Sto
 
 /// One line that says what made it, without names and values: "a parameter differs before it is used".
 std::string CauseText(Cause cause, Language language);
-/// One line, the cause first: "Origin: layers.1.mlp.linear_fc1.weight differs by 25 % before it is used (rank 2, step 0)".
+/// One line, the cause first: "Origin: layers.1.mlp.linear_fc1.weight differs by 25 % before it is used (rank 2, step
+/// 0)".
 std::string StoryHeadline(const Story& story, Language language);
 /// The headline and what is known beyond it, a sentence or two each.
 std::vector<std::string> StoryLines(const Story& story, Language language);

@@ -1,6 +1,7 @@
 // The story for programs: its fields, and its lines in both languages.
 #include <cmath>
 
+#include "base/words/translate.h"
 #include "diagnose/story/story.h"
 #include "json/writer.h"
 
@@ -59,6 +60,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     TextOrNull(json, "inputs", o.inputs);
     TextOrNull(json, "other_op", o.other_op);
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
+    TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));
     TextOrNull(json, "replay", o.replay);
     json->Key("anatomy");

@@ -138,7 +138,9 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
       return say({"it makes NaN of the -inf of a mask: a whole row may be masked",
                   "掩码中的 -inf 在此变成 NaN：可能整行都被掩掉"});
     case Cause::kArgument: return say({"one of its arguments is NaN or infinite", "有参数为 NaN 或无穷大"});
-    default: return say({"its inputs are finite, its output is not", "输入均为有限值，输出却不是"});
+    default:
+      if (!o.mechanism.empty()) return say.InLanguage(o.mechanism);
+      return say({"its inputs are finite, its output is not", "输入均为有限值，输出却不是"});
   }
 }
 
@@ -264,6 +266,9 @@ std::string OriginText(const Words& say, const StoryOrigin& o) {
 
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
+  if (!o.mechanism.empty())
+    return say({"find what makes this value: the ops before it, or the data of this step",
+                "找出该数值的来源：它之前的算子，或这一 step 的数据"});
   if (o.cause == Cause::kWeight && o.overflow) {
     return say({"look at the optimizer step and the gradients before it", "检查此前的优化器更新和梯度"});
   }
@@ -443,6 +448,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   add({"parameter", "参数"}, o.owner);
   add({"value", "数值"}, ValueLine(say, o));
   add({"verdict", "判定"}, VerdictLine(say, o.verdict));
+  if (!o.what.empty()) add({"why", "原因"}, say.InLanguage(o.mechanism));  // else it is the headline
   if (o.anatomy) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
