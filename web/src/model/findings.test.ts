@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import type { Finding, Precision, Row } from '../api/types';
 import { largestPercent, measurePercent, percentText, shownFindings } from './findings';
 import { splitLabel } from './verdict_lines';
-import { splitPlace } from '../theme/headline';
 
 const precision = (error: Precision['error']): Precision => ({ verdict: 'bug', error, input_error: 0, units: null, cosine: null, max_abs_err: null });
 const finding = (kind: string, name: string, error: Precision['error'] | undefined = undefined, side: 'NPU' | 'Bench' = 'NPU'): Finding => ({
@@ -56,10 +55,5 @@ describe('a line of the verdict', () => {
     expect(splitLabel('op: a: b')).toEqual(['op: ', 'a: b']);
     expect(splitLabel('float64 重放：x')).toEqual(['float64 重放：', 'x']);
     expect(splitLabel('memory of: x')[0]).toBe('memory of: ');
-  });
-  it('gives the place in the run, which stands last, by itself', () => {
-    expect(splitPlace('Origin: fc.weight differs (Norm 2, golden 1) (ranks 0, 2-4, step 1)')).toEqual(['Origin: fc.weight differs (Norm 2, golden 1)', ' (ranks 0, 2-4, step 1)']);
-    expect(splitPlace('误差源头：fc 的输出不一致（rank 0，step 1）')[1]).toBe('（rank 0，step 1）');
-    expect(splitPlace('No difference: 3 ops (all)')).toEqual(['No difference: 3 ops (all)', '']);
   });
 });
