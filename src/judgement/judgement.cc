@@ -67,7 +67,10 @@ Message HeadlineOf(const Conclusion& conclusion) {
   Message out = WordsOf(conclusion.kind);
   if (!conclusion.worst) return out;
   const Judgement& worst = *conclusion.worst;
-  if (!worst.about.empty()) out = Msg("{}: {}", out, worst.about);
+  // A sentence that begins with what it is about needs no name before it.
+  const bool named = !worst.evidence.empty() && worst.evidence.front().English().starts_with(worst.about.English());
+  const bool told = WeightOf(conclusion.kind) > JudgementWeight::kExplained && named;
+  if (!worst.about.empty() && !told) out = Msg("{}: {}", out, worst.about);
   if (WeightOf(conclusion.kind) > JudgementWeight::kExplained) {
     if (!worst.evidence.empty()) return Msg("{}: {}", out, worst.evidence.front());
     if (!worst.not_seen.empty()) return Msg("{}: {}", out, worst.not_seen.front());

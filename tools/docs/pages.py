@@ -8,7 +8,7 @@ ROOT = {"en": "README", "zh": "README.zh"}
 GUIDES = (
     (
         {"en": "First steps", "zh": "入门"},
-        ("quickstart", "symptoms", "faq", "install", "porting", "glossary"),
+        ("quickstart", "symptoms", "faq", "programs", "install", "porting", "glossary"),
     ),
     (
         {"en": "Capture", "zh": "采集"},

@@ -140,6 +140,8 @@ void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Sto
 
 /// One line that says what made it, without names and values: "a parameter differs before it is used".
 std::string CauseText(Cause cause, Language language);
+/// One line of one origin: "layers.1.mlp.linear_fc1.weight differs by 25 % before it is used (rank 2, step 0)".
+std::string OriginSentence(const StoryOrigin& origin, Language language);
 /// One line, the cause first: "Origin: layers.1.mlp.linear_fc1.weight differs by 25 % before it is used (rank 2, step
 /// 0)".
 std::string StoryHeadline(const Story& story, Language language);

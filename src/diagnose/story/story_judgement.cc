@@ -51,10 +51,7 @@ std::vector<Judgement> JudgementsOf(const Story& story, Language language) {
     Judgement& one = out.emplace_back();
     one.kind = KindOfOrigin(origin, story);
     one.about = Message(OneLine(origin.module.empty() ? origin.op : origin.module));
-    if (out.size() == 1)
-      one.evidence.emplace_back(StoryHeadline(story, language));
-    else
-      one.evidence.emplace_back(CauseText(origin.cause, language));
+    one.evidence.emplace_back(OriginSentence(origin, language));
     if (origin.units > 0) one.figure = origin.units;
     one.basis = story.compared ? Msg("units of what rounding explains") : Msg("all values should be finite");
   }

@@ -414,6 +414,10 @@ std::string DividedLine(const Words& say, const Story& story) {
 
 std::string CauseText(Cause cause, Language language) { return Words(language)(WordsOf(cause).brief); }
 
+std::string OriginSentence(const StoryOrigin& origin, Language language) {
+  return OneLine(OriginText(Words(language), origin));
+}
+
 std::string StoryHeadline(const Story& story, Language language) {
   const Words say(language);
   std::string unseen = UnseenText(say, story, language);
