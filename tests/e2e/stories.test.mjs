@@ -278,3 +278,17 @@ test('rank, op and cause can be read on the first screen without a click', async
     assert.match(`Origin: ${why} (${truth.ranks.length > 1 ? 'ranks' : 'rank'} ${truth.ranks.join(', ')}, step ${truth.step})`, wantedLines(truth, 'en')[0]);
   });
 });
+
+test('the card is copied as Markdown, every line of it', async () => {
+  const page = await openGraph('light_en', stories[0]);
+  await page.evaluate(() => {
+    Object.defineProperty(navigator, 'clipboard', { value: undefined });
+    document.addEventListener('copy', () => (window.copied = document.activeElement.value));
+  });
+  await page.locator('[data-test=verdict-copy]').click();
+  await until(() => page.evaluate(() => window.copied !== undefined), 'the card is copied');
+  const [headline, blank, ...points] = (await page.evaluate(() => window.copied)).trimEnd().split('\n');
+  const plain = (text) => text.replace(/\\(.)/g, '$1');
+  const [said, ...lines] = await cardOn(page);
+  assert.deepEqual([plain(headline), blank, points.map(plain)], [`**${said}**`, '', lines.map((line) => `- ${line}`)]);
+});

@@ -133,6 +133,7 @@ export const en = {
   'details.marks': 'The old rule marks this node. By the verdict rounding explains the difference.',
   'story.label': 'Verdict',
   'story.go': 'Go to the origin',
+  'story.copy': 'Copy as Markdown',
   'story.first': 'Origin',
   'story.failed': 'The verdict of this file could not be read.',
   'summary.label': 'Summary',

@@ -134,6 +134,7 @@ export const zh: Catalogue = {
   'details.marks': '旧规则标记了该节点。按结论，舍入误差足以解释差异。',
   'story.label': '结论',
   'story.go': '跳转到误差源头',
+  'story.copy': '复制为 Markdown',
   'story.first': '误差源头',
   'story.failed': '无法读取此文件的结论。',
   'summary.label': '汇总',

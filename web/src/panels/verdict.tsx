@@ -1,7 +1,7 @@
 import { storyOf } from '../model/problems';
 import { splitLabel } from '../model/verdict_lines';
-import { splitPlace } from '../theme/headline';
-import { useApp, useSession, useText } from './context';
+import { markdownOf, splitPlace } from '../theme/headline';
+import { useApp, useCopy, useSession, useText } from './context';
 import { Icon } from './icons';
 import { ServerLine } from './states';
 
@@ -9,6 +9,7 @@ import { ServerLine } from './states';
 export function VerdictCard() {
   const session = useSession();
   const t = useText();
+  const copy = useCopy();
   const language = useApp((state) => state.language);
   const story = useApp(storyOf);
   const failed = useApp((state) => (state.verdict.at === 'failed' ? state.verdict : null));
@@ -26,6 +27,9 @@ export function VerdictCard() {
     <section class={`verdict-card ${story.outcome}`} aria-label={t('story.label')} data-test="verdict-card">
       <div class="verdict-head">
         <h2 data-test="verdict-headline">{sentence}<small>{place}</small></h2>
+        <button class="icon-button" title={t('story.copy')} aria-label={t('story.copy')} data-test="verdict-copy" onClick={() => copy(markdownOf(story.text[language]))}>
+          <Icon name="copy" />
+        </button>
         {story.outcome === 'origin' && (
           <button class="button primary" data-test="verdict-go" onClick={() => void session.problems.goToOrigin()}>
             <Icon name="target" />
