@@ -1,6 +1,8 @@
 #include "checks/checklist.h"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 #include "base/message.h"
 #include "checks/rule_tests.h"
@@ -54,11 +56,14 @@ std::vector<CheckFinding> RunChecklist(const EffectiveRun& target, const Effecti
                                        std::span<const ChecklistRule> rules) {
   std::vector<CheckFinding> out;
   for (const ChecklistRule& rule : rules) {
-    const CheckVerdict verdict = rule.test({&target, golden, rule.quantity});
+    std::array<std::optional<CheckShown>, 2> shown;
+    const CheckVerdict verdict = rule.test({&target, golden, rule.quantity, shown.data()});
     if (verdict == CheckVerdict::kSkip) continue;
     CheckFinding finding{&rule, verdict, {}, {}, {}, {}};
     Show(&target, rule.quantity, &finding.target, &finding.target_origin);
     Show(golden, rule.quantity, &finding.golden, &finding.golden_origin);
+    if (shown[0]) std::tie(finding.target, finding.target_origin) = std::tie(shown[0]->value, shown[0]->origin);
+    if (shown[1]) std::tie(finding.golden, finding.golden_origin) = std::tie(shown[1]->value, shown[1]->origin);
     out.push_back(std::move(finding));
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,9 @@ class EffectiveRun {
   std::optional<std::pair<double, double>> TokenRange() const { return tokens_; }
 
   const std::map<std::string, Fact, std::less<>>& facts() const { return facts_; }
+  /// Keys of settings that some quantity is read from.
+  const std::set<std::string, std::less<>>& used() const { return used_; }
+  const Configuration& configuration() const { return configuration_; }
   const std::vector<Message>& notes() const { return configuration_.notes; }
   const std::vector<ConfigDialect>& dialects() const { return dialects_; }
 
@@ -52,15 +56,23 @@ class EffectiveRun {
   void ReadVersions();
   void ReadDeepSpeedDefaults();
   void ReadDefaults();
+  /// Whether a stack that takes its schedules from transformers trains.
+  bool HasSchedulesOfTransformers() const;
   void DeriveAttention();
   void DeriveWindow();
   void DeriveActivation();
   void DeriveOfModelType();
   void DeriveSizes();
+  void DeriveRotary();
   void DeriveMoe();
   void DeriveSharedExperts();
   void DeriveOptimizer();
   void DeriveBatch();
+  void DeriveWorld();
+  void DeriveSchedule();
+  void DeriveWarmup();
+  void DeriveData();
+  void DeriveAdapter();
   void DerivePrecision();
   void Set(const std::string& quantity, ConfigValue value, const std::string& origin, bool by_default = false);
   /// A computed value with the origin of what it was computed from.
@@ -69,6 +81,7 @@ class EffectiveRun {
   Configuration configuration_;
   std::vector<ConfigDialect> dialects_;
   std::map<std::string, Fact, std::less<>> facts_;
+  std::set<std::string, std::less<>> used_;
   std::optional<std::pair<double, double>> tokens_;
 };
 

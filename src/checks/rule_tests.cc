@@ -24,6 +24,8 @@ std::string Plain(std::string_view text) {
   return out;
 }
 
+}  // namespace
+
 bool Same(const ConfigValue& a, const ConfigValue& b) {
   const std::optional<double> x = a.AsNumber(), y = b.AsNumber();
   if (x && y) return *x == *y || std::fabs(*x - *y) <= kSameNumber * std::max(std::fabs(*x), std::fabs(*y));
@@ -32,7 +34,6 @@ bool Same(const ConfigValue& a, const ConfigValue& b) {
   return Plain(a.Shown()) == Plain(b.Shown());
 }
 
-/// `different` if both are known and differ, ask if one is not known.
 Verdict Compare(const CheckInput& input, std::string_view quantity, Verdict different) {
   if (!input.golden) return Verdict::kSkip;
   const Fact *a = input.target->Find(quantity), *b = input.golden->Find(quantity);
@@ -40,24 +41,19 @@ Verdict Compare(const CheckInput& input, std::string_view quantity, Verdict diff
   return Same(a->value, b->value) ? Verdict::kPass : different;
 }
 
-/// The worst answer of the runs.
 Verdict Each(const CheckInput& input, const std::function<Verdict(const EffectiveRun&)>& test) {
   Verdict out = test(*input.target);
   if (input.golden) out = std::max(out, test(*input.golden));
   return out;
 }
 
+namespace {
+
 bool AnyMoe(const CheckInput& input) { return input.target->IsMoe() || (input.golden && input.golden->IsMoe()); }
 
 bool AnyMindSpore(const CheckInput& input) {
   return input.target->Has(ConfigDialect::kMindFormers) ||
          (input.golden && input.golden->Has(ConfigDialect::kMindFormers));
-}
-
-bool OnAscend(const EffectiveRun& run) {
-  return run.Has(ConfigDialect::kMindFormers) || run.Variable("ASCEND_RT_VISIBLE_DEVICES") ||
-         run.Variable("ASCEND_LAUNCH_BLOCKING") || run.Variable("HCCL_DETERMINISTIC") ||
-         run.Variable("HCCL_CONNECT_TIMEOUT") || run.Variable("TASK_QUEUE_ENABLE");
 }
 
 Verdict Usual(const CheckInput& input, double usual) {
@@ -369,14 +365,6 @@ Verdict TokenizerFits(const CheckInput& input) {
   });
 }
 
-Verdict OverflowMode(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    if (!run.Has(ConfigDialect::kMindFormers)) return Verdict::kSkip;
-    const Setting* mode = run.Variable("MS_ASCEND_CHECK_OVERFLOW_MODE");
-    return mode && mode->value.Shown() == "INFNAN_MODE" ? Verdict::kPass : Verdict::kWarn;
-  });
-}
-
 Verdict NoGraphKernel(const CheckInput& input) {
   return Each(input, [](const EffectiveRun& run) {
     return run.Truth("graph_kernel").value_or(false) ? Verdict::kWarn : Verdict::kPass;
@@ -407,23 +395,6 @@ Verdict NoWarmup(const CheckInput& input) {
 Verdict Deterministic(const CheckInput& input) {
   return Each(input, [](const EffectiveRun& run) {
     return run.Truth("deterministic").value_or(false) ? Verdict::kPass : Verdict::kWarn;
-  });
-}
-
-Verdict DeterministicCommunication(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    if (!OnAscend(run)) return Verdict::kSkip;
-    const Setting* mode = run.Variable("HCCL_DETERMINISTIC");
-    return mode && (mode->value.AsBool().value_or(false) || mode->value.Shown() == "strict") ? Verdict::kPass
-                                                                                             : Verdict::kWarn;
-  });
-}
-
-Verdict LaunchBlocking(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    if (!OnAscend(run)) return Verdict::kSkip;
-    const Setting* mode = run.Variable("ASCEND_LAUNCH_BLOCKING");
-    return mode && mode->value.AsBool().value_or(false) ? Verdict::kPass : Verdict::kWarn;
   });
 }
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/shell_lexer.h"
+#include "config/stacks.h"
 
 namespace msprobe {
 namespace {
@@ -80,12 +81,13 @@ bool ReadOverride(const ShellField& word, std::vector<Setting>* out) {
 }
 
 /// Options from `at` on; stops before the program if `launcher`.
-size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out) {
+size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out,
+                   std::vector<ShellField>* files = nullptr) {
   while (at < words.size()) {
     const ShellField& word = words[at];
     if (!IsOption(word.text)) {
       if (launcher && (EndsWith(word.text, ".py") || IsPython(word.text))) return at;
-      if (!launcher) ReadOverride(word, out);
+      if (!launcher && !ReadOverride(word, out) && files && IsSettingsFile(word.text)) files->push_back(word);
       ++at;
       continue;
     }
@@ -124,13 +126,29 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
   return at;
 }
 
+/// Options of a launcher that the command of a stack takes among its own.
+void MoveLauncherOptions(LaunchCommand* out) {
+  const auto of_launcher = [](const Setting& s) {
+    return s.key == "nproc_per_node" || s.key == "nnodes" || s.key == "num_processes" || s.key == "num_machines";
+  };
+  for (const Setting& setting : out->arguments) {
+    if (of_launcher(setting)) out->launcher.push_back(setting);
+  }
+  std::erase_if(out->arguments, of_launcher);
+}
+
 }  // namespace
+
+bool IsSettingsFile(std::string_view name) {
+  return EndsWith(name, ".yaml") || EndsWith(name, ".yml") || EndsWith(name, ".json") || EndsWith(name, ".toml");
+}
 
 bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out) {
   const std::vector<ShellField> words = Unpacked(packed);
   size_t at = 0;
   const auto starts = [&](const ShellField& word) {
-    return IsPython(word.text) || IsLauncher(word.text) || EndsWith(word.text, ".py");
+    return IsPython(word.text) || IsLauncher(word.text) || EndsWith(word.text, ".py") ||
+           DialectOfCommand(word.text) != ConfigDialect::kUnknown;
   };
   while (at < words.size() && !starts(words[at])) ++at;
   if (at == words.size()) return false;
@@ -163,6 +181,13 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
       out->program = word;
       break;
     }
+    if (const ConfigDialect dialect = DialectOfCommand(word);
+        dialect != ConfigDialect::kUnknown && at + 1 < words.size() && !IsOption(words[at + 1].text)) {
+      out->program = std::string(BaseName(word)) + " " + words[at + 1].text;
+      out->dialect = dialect;
+      at += 2;
+      break;
+    }
     if (IsLauncher(word)) {
       at = ReadOptions(words, at + 1, true, &out->launcher);
       continue;
@@ -170,7 +195,11 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
     ++at;
   }
   if (out->program.empty()) return false;
-  ReadOptions(words, at, false, &out->arguments);
+  ReadOptions(words, at, false, &out->arguments, &out->files);
+  if (out->dialect != ConfigDialect::kUnknown)
+    MoveLauncherOptions(out);
+  else
+    out->dialect = DialectOfProgram(out->program);
   return true;
 }
 

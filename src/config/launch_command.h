@@ -12,10 +12,15 @@ namespace msprobe {
 struct LaunchCommand {
   std::vector<Setting> launcher;   // options of torchrun, msrun, deepspeed, ... before the program
   std::vector<Setting> arguments;  // of the program: --name value and name=value, "_" for "-"
-  std::string program;             // train.py, or the module behind -m
+  std::vector<ShellField> files;   // words among those that are names of yaml, json or toml files
+  std::string program;             // train.py, the module behind -m, or a command of a stack: "swift sft"
+  ConfigDialect dialect = ConfigDialect::kUnknown;  // what the program takes
 };
 
-/// False if the command starts no Python program.
+/// Whether this is the name of a file of settings.
+bool IsSettingsFile(std::string_view name);
+
+/// False if the command starts no Python program and is none of a stack.
 bool ReadLaunchCommand(const std::vector<ShellField>& words, LaunchCommand* out);
 
 }  // namespace msprobe

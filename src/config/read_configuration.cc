@@ -1,6 +1,7 @@
 #include "config/read_configuration.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/file.h"
 #include "base/message.h"
@@ -9,6 +10,8 @@
 #include "config/launch_command.h"
 #include "config/log_settings.h"
 #include "config/shell_script.h"
+#include "config/stacks.h"
+#include "config/toml_settings.h"
 #include "json/parser.h"
 
 namespace msprobe {
@@ -71,48 +74,91 @@ StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
   return source;
 }
 
-/// The file that an argument names, beside the script or where the command is run; "" if it is not here.
-std::string NamedFile(const Setting& setting) {
-  if (!setting.value.IsText()) return {};
-  const std::string& name = setting.value.text;
-  if (!EndsWith(name, ".yaml") && !EndsWith(name, ".yml") && !EndsWith(name, ".json")) return {};
-  for (const std::string& path : {JoinPath(DirName(setting.file), name), name}) {
+StatusOr<ConfigSource> ReadTomlFile(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  if (file.text().size() > kMaxConfigJson) {
+    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
+                        file.text().size(), kMaxConfigJson >> 20));
+  }
+  ConfigSource source;
+  source.path = path;
+  MSP_ASSIGN_OR_RETURN(source.settings, ReadTomlSettings(file.text(), path));
+  source.dialect = GuessDialect(source.settings);
+  return source;
+}
+
+StatusOr<ConfigSource> ReadSettingsFile(const std::string& path) {
+  return EndsWith(path, ".json")   ? ReadJsonSettings(path)
+         : EndsWith(path, ".toml") ? ReadTomlFile(path)
+                                   : ReadYamlSettings(path);
+}
+
+/// The file that a word of a script names: beside the script, where the command is run, or given under another folder;
+/// "" if it is not here.
+std::string NamedFile(const std::string& name, const std::string& script, const Configuration& known) {
+  if (!IsSettingsFile(name)) return {};
+  for (const std::string& path : {JoinPath(DirName(script), name), name}) {
     if (IsRegularFile(path)) return path;
+  }
+  for (const std::string& given : known.given) {
+    if (BaseName(given) == BaseName(name) && IsRegularFile(given)) return given;
   }
   return {};
 }
 
-Status AddCommand(const LaunchCommand& command, const std::string& path, Configuration* out) {
+/// Files of a command, in the order in which what they set is overridden.
+std::vector<ShellField> FilesOf(const LaunchCommand& command) {
+  std::vector<ShellField> out = command.files;
+  std::string folder;
   for (const Setting& setting : command.arguments) {
+    if (!setting.value.IsText()) continue;
     const bool names_file = setting.key == "yaml_cfg" || setting.key == "config" || setting.key == "deepspeed" ||
-                            setting.key == "deepspeed_config" || setting.key == "config_path";
-    if (!names_file || !setting.value.IsText()) continue;
-    const std::string named = NamedFile(setting);
+                            setting.key == "deepspeed_config" || setting.key == "config_path" ||
+                            setting.key == "job.config_file" || setting.key == "config_file" ||
+                            setting.key == "mm_model" || setting.key == "mm_data" || setting.key == "cfg";
+    const std::string& text = setting.value.text;
+    if (setting.key == "config_path" && !IsSettingsFile(text)) {
+      folder = text;
+    } else if (setting.key == "config_name") {  // of hydra, without its ending
+      out.push_back({JoinPath(folder, IsSettingsFile(text) ? text : text + ".yaml"), setting.file, setting.line});
+    } else if (names_file) {
+      out.push_back({text, setting.file, setting.line});
+    }
+  }
+  return out;
+}
+
+Status AddCommand(const LaunchCommand& command, const std::string& path, Configuration* out) {
+  for (const ShellField& file : FilesOf(command)) {
+    const std::string named = NamedFile(file.text, file.file, *out);
     if (named.empty()) {
-      out->notes.push_back(
-          Msg("{}: {} is not here; what it sets is not known", setting.Origin(), OneLine(setting.value.text)));
+      const std::string at = file.line > 0 ? file.file + ":" + std::to_string(file.line) : file.file;
+      out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", at, OneLine(file.text)));
       continue;
     }
-    auto source = EndsWith(named, ".json") ? ReadJsonSettings(named) : ReadYamlSettings(named);
-    if (!source.ok()) return source.status();
-    if (setting.key == "yaml_cfg") source->dialect = ConfigDialect::kMegatron;
-    out->sources.push_back(std::move(*source));
+    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(named));
+    const auto yaml = std::find_if(command.arguments.begin(), command.arguments.end(), [&](const Setting& s) {
+      return s.key == "yaml_cfg" && s.value.IsText() && s.value.text == file.text;
+    });
+    source.dialect =
+        yaml != command.arguments.end() ? ConfigDialect::kMegatron : Refined(source.dialect, command.dialect);
+    out->named.push_back(named);
+    out->sources.push_back(std::move(source));
   }
   ConfigSource source;
   source.path = path;
   source.settings = command.arguments;
-  source.dialect = GuessDialect(source.settings);
-  if (source.dialect == ConfigDialect::kUnknown && Contains(command.program, "verl"))
-    source.dialect = ConfigDialect::kVerl;
-  if (source.dialect == ConfigDialect::kUnknown && Contains(command.program, "mindformer")) {
-    source.dialect = ConfigDialect::kMindFormers;
-  }
-  if (source.dialect == ConfigDialect::kUnknown && Contains(command.program, "pretrain_"))
-    source.dialect = ConfigDialect::kMegatron;
+  source.dialect = Refined(GuessDialect(source.settings), command.dialect);
   ResolveReferences(&source.settings);
   out->sources.push_back(std::move(source));
   out->launcher.insert(out->launcher.end(), command.launcher.begin(), command.launcher.end());
   return OkStatus();
+}
+
+/// Whether both are one file.
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code failed;
+  return a == b || std::filesystem::equivalent(a, b, failed);
 }
 
 Status AddScript(const std::string& path, Configuration* out) {
@@ -150,13 +196,11 @@ Status AddFile(const std::string& path, Configuration* out) {
     return AddFile(config, out);
   }
   if (EndsWith(path, ".sh") || EndsWith(path, ".bash")) return AddScript(path, out);
-  if (EndsWith(path, ".yaml") || EndsWith(path, ".yml")) {
-    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadYamlSettings(path));
-    out->sources.push_back(std::move(source));
-    return OkStatus();
-  }
-  if (EndsWith(path, ".json")) {
-    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadJsonSettings(path));
+  if (IsSettingsFile(path)) {
+    const auto read = [&](const std::string& named) { return SameFile(path, named); };
+    // What a command sets beside it counts more.
+    if (std::any_of(out->named.begin(), out->named.end(), read)) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(path));
     out->sources.push_back(std::move(source));
     return OkStatus();
   }
@@ -167,11 +211,13 @@ Status AddFile(const std::string& path, Configuration* out) {
     return OkStatus();
   }
   if (!PathExists(path)) return Missing(path, "check the path");
-  return BadInput(Msg("{} has no known ending: give a script (.sh), .yaml, .json, or a log (.log, .txt, .out)", path));
+  return BadInput(
+      Msg("{} has no known ending: give a script (.sh), .yaml, .json, .toml, or a log (.log, .txt, .out)", path));
 }
 
 StatusOr<Configuration> ReadConfiguration(const std::vector<std::string>& paths) {
   Configuration out;
+  out.given = paths;
   for (const std::string& path : paths) MSP_RETURN_IF_ERROR(AddFile(path, &out));
   return out;
 }

@@ -9,9 +9,9 @@
 
 namespace msprobe {
 
-/// Launch scripts (.sh), yaml, json, logs (.log, .txt, .out) and directories of models with config.json; also the yaml
-/// and json files that a script names (--yaml-cfg, --config, --deepspeed) where they are there. Later files override
-/// earlier ones, and arguments of a command the file that it names.
+/// Launch scripts (.sh), yaml, json, toml, logs (.log, .txt, .out) and directories of models with config.json; also the
+/// files of settings that a command of a script names (--yaml-cfg, --config, ...) where they are there. Later files
+/// override earlier ones, and arguments of a command the file that it names.
 StatusOr<Configuration> ReadConfiguration(const std::vector<std::string>& paths);
 
 /// One file more.

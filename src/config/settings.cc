@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/text.h"
+#include "config/stacks.h"
 
 namespace msprobe {
 namespace {
@@ -42,8 +43,10 @@ std::string_view NameOf(ConfigDialect dialect) {
     case ConfigDialect::kVerl: return "verl";
     case ConfigDialect::kTokenizer: return "tokenizer";
     case ConfigDialect::kTorchLog: return "PyTorch optimizer";
+    default: break;
   }
-  return "unknown";
+  const StackKind* stack = FindStack(dialect);
+  return stack ? stack->name : "unknown";
 }
 
 std::string Setting::Origin() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
@@ -60,19 +63,10 @@ void Flatten(const ConfigValue& value, const std::string& file, int line, std::v
 }
 
 ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
+  if (const ConfigDialect told = DialectOfKeys(settings); told != ConfigDialect::kUnknown) return told;
   int megatron = 0, trainer = 0;
   for (const Setting& setting : settings) {
     const std::string_view key = setting.key;
-    if (StartsWith(key, "actor_rollout_ref.")) return ConfigDialect::kVerl;
-    // Of its supervised fine-tuning.
-    if (key == "optim.warmup_steps_ratio" || key == "optim.lr_warmup_steps_ratio") return ConfigDialect::kVerl;
-    if (StartsWith(key, "model.model_config.") || StartsWith(key, "runner_config.") ||
-        StartsWith(key, "runner_wrapper.")) {
-      return ConfigDialect::kMindFormers;
-    }
-    if (StartsWith(key, "zero_optimization.") || key == "train_micro_batch_size_per_gpu")
-      return ConfigDialect::kDeepSpeed;
-    if (key == "architectures" || key == "model_type" || key == "num_hidden_layers") return ConfigDialect::kHfModel;
     for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
                                         "max_grad_norm", "lr_scheduler_type", "model_name_or_path"}) {
       trainer += key == name;

@@ -22,6 +22,9 @@ enum class ConfigDialect : uint8_t {
   kVerl,         // hydra configuration of verl
   kTokenizer,    // files of a tokenizer
   kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
+#define MSP_STACK(id, name, base, defaults) id,
+#include "config/stacks.def"
+#undef MSP_STACK
 };
 std::string_view NameOf(ConfigDialect dialect);
 
@@ -51,7 +54,9 @@ struct Configuration {
   std::vector<Setting> environment;   // variables that scripts export, or a pack holds
   std::vector<Setting> launcher;      // options of torchrun, msrun, ...: nproc_per_node, nnodes, worker_num, ...
   std::vector<std::pair<std::string, std::string>> packages;  // name, version
-  std::vector<Message> notes;                                 // what could not be read for certain, for people
+  std::vector<std::string> given;  // all files of this run, where a command names one of them
+  std::vector<std::string> named;  // files that a command names, which are read before it
+  std::vector<Message> notes;      // what could not be read for certain, for people
 };
 
 /// Leaves of a map with dotted keys; a list of plain values is one leaf, of others each element is a level.

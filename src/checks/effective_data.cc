@@ -1,0 +1,75 @@
+// What a run says of its data and of what it trains.
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "checks/effective.h"
+
+namespace msprobe {
+namespace {
+
+std::vector<ConfigValue> Parts(const ConfigValue& value) {
+  if (value.IsList()) return value.items;
+  std::vector<ConfigValue> out;
+  for (const std::string_view part : Split(value.Shown(), ' ')) {
+    for (std::string_view word : Split(part, ',')) {
+      while (!word.empty() && (word.front() == '[' || word.front() == '\'' || word.front() == '"'))
+        word.remove_prefix(1);
+      while (!word.empty() && (word.back() == ']' || word.back() == '\'' || word.back() == '"')) word.remove_suffix(1);
+      if (!word.empty()) out.push_back(ConfigValue::Of(word));
+    }
+  }
+  return out;
+}
+
+/// Shares of their sum.
+std::string Shares(const std::vector<double>& weights) {
+  double sum = 0;
+  for (const double weight : weights) sum += weight;
+  std::string out;
+  for (const double weight : weights) {
+    out += (out.empty() ? "" : ", ") + PyRepr(std::round(weight / (sum > 0 ? sum : 1) * 1e6) / 1e6);
+  }
+  return out;
+}
+
+}  // namespace
+
+/// Files by their names, as folders differ between machines, and how much of each a blend takes.
+void EffectiveRun::DeriveData() {
+  if (const Fact* blend = Find("data_blend")) {
+    std::vector<double> weights;
+    for (const ConfigValue& part : Parts(blend->value)) weights.push_back(part.AsNumber().value_or(0));
+    if (weights.size() > 1) From("data_blend", "data_blend", ConfigValue::Of(Shares(weights)));
+  }
+  const Fact* path = Find("data_path");
+  if (!path) return;
+  std::vector<double> weights;
+  std::string files;
+  for (const ConfigValue& part : Parts(path->value)) {
+    if (const auto weight = part.AsNumber()) {
+      weights.push_back(*weight);
+    } else {
+      files += (files.empty() ? "" : ", ") + std::string(BaseName(part.Shown()));
+    }
+  }
+  if (weights.size() > 1) From("data_path", "data_blend", ConfigValue::Of(Shares(weights)));
+  From("data_path", "data_path", ConfigValue::Of(files));
+}
+
+/// Whether all weights are trained or an adapter.
+void EffectiveRun::DeriveAdapter() {
+  std::string kind = Word("finetuning");
+  if (kind == "true") kind = "lora";
+  if (kind == "false" || kind == "none") kind = "full";
+  if (kind.empty() && Number("lora_rank").value_or(0) > 0) kind = "lora";
+  if (!kind.empty()) From(Find("finetuning") ? "finetuning" : "lora_rank", "adapter", ConfigValue::Of(kind));
+  if (kind == "full") {
+    for (const char* part : {"lora_rank", "lora_alpha", "lora_dropout", "lora_targets"}) facts_.erase(part);
+  }
+  // Names of templates have no case.
+  if (Find("chat_template")) From("chat_template", "chat_template", ConfigValue::Of(Word("chat_template")));
+}
+
+}  // namespace msprobe

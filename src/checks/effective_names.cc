@@ -1,0 +1,173 @@
+// What the files of a run set, by the names and defaults of their stacks.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "base/text.h"
+#include "checks/effective.h"
+#include "config/stacks.h"
+
+namespace msprobe {
+namespace {
+
+struct QuantityNames {
+  std::string_view id;
+  std::array<std::string_view, 6> keys;  // by dialect from kMegatron on
+};
+
+constexpr QuantityNames kQuantities[] = {
+#define MSP_QUANTITY(id, megatron, mindformers, hf_model, hf_trainer, deepspeed, verl) \
+  {#id, {megatron, mindformers, hf_model, hf_trainer, deepspeed, verl}},
+#include "checks/quantities.def"
+#undef MSP_QUANTITY
+};
+
+struct StackName {
+  ConfigDialect dialect;
+  std::string_view id, keys;
+};
+
+constexpr StackName kNames[] = {
+#define MSP_NAME(dialect, id, keys) {ConfigDialect::dialect, #id, keys},
+#include "checks/more_stack_names.def"
+#include "checks/stack_names.def"
+#undef MSP_NAME
+};
+
+using NamesById = std::map<std::string_view, std::string_view>;
+
+/// What a dialect names quantities, those of the stack that it builds on included.
+NamesById NamesOf(ConfigDialect dialect) {  // NOLINT(misc-no-recursion): a stack builds on one that builds on none
+  NamesById out;
+  if (const StackKind* stack = FindStack(dialect)) out = NamesOf(stack->base);
+  const size_t column = static_cast<size_t>(dialect);
+  for (const QuantityNames& quantity : kQuantities) {
+    if (column == 0 || column > quantity.keys.size()) break;
+    if (!quantity.keys[column - 1].empty()) out[quantity.id] = quantity.keys[column - 1];
+  }
+  for (const StackName& name : kNames) {
+    if (name.dialect == dialect) out[name.id] = name.keys;
+  }
+  return out;
+}
+
+struct DefaultValue {
+  ConfigDialect dialect;
+  std::string_view id, value;
+};
+
+constexpr DefaultValue kDefaults[] = {
+#define MSP_DEFAULT(dialect, id, value) {ConfigDialect::dialect, #id, value},
+#include "checks/defaults.def"
+#undef MSP_DEFAULT
+};
+
+/// The items of a list, also of one that a shell passes on as a text: "[0.9, 0.95]".
+std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
+  if (value.IsList()) return value.items;
+  if (!value.IsText() || value.text.size() < 2 || (value.text[0] != '[' && value.text[0] != '(')) return {};
+  std::vector<ConfigValue> out;
+  for (std::string_view part : Split(std::string_view(value.text).substr(1, value.text.size() - 2), ',')) {
+    while (StartsWith(part, " ")) part.remove_prefix(1);
+    while (EndsWith(part, " ")) part.remove_suffix(1);
+    out.push_back(PythonScalar(part));
+  }
+  return out;
+}
+
+/// "key", "!key" (the opposite), "key#1" (the second element), in the source; the value that it gives.
+const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigValue* out) {
+  const bool negated = StartsWith(name, "!");
+  if (negated) name.remove_prefix(1);
+  const size_t hash = name.find('#');
+  const std::string_view key = name.substr(0, hash);
+  const Setting* found = source.Find(key);
+  if (!found && source.dialect == ConfigDialect::kMegatron) {  // sections of a yaml behind --yaml-cfg
+    const auto same_end = [&](const Setting& s) { return EndsWith(s.key, "." + std::string(key)); };
+    const auto last = std::find_if(source.settings.rbegin(), source.settings.rend(), same_end);
+    if (last != source.settings.rend()) found = &*last;
+  }
+  if (!found && source.dialect == ConfigDialect::kHfModel) {  // the part of a model of several that reads text
+    for (const std::string_view part :
+         {"text_config.", "llm_config.", "language_config.", "thinker_config.text_config."}) {
+      if (!found) found = source.Find(std::string(part) + std::string(key));
+    }
+  }
+  if (!found || found->value.IsNull()) return nullptr;
+  *out = found->value;
+  if (out->IsText() && (out->text == "auto" || out->text == "None")) return nullptr;
+  if (hash != std::string_view::npos) {
+    const size_t index = static_cast<size_t>(name[hash + 1] - '0');
+    const std::vector<ConfigValue> items = ItemsOf(*out);
+    if (index >= items.size()) return nullptr;
+    *out = items[index];
+  }
+  if (negated) {
+    const std::optional<bool> flag = out->AsBool();
+    if (!flag) return nullptr;
+    *out = ConfigValue::Of(!*flag);
+  }
+  return found;
+}
+
+/// The number of a text, too, so that 1e-5 of YAML is one.
+ConfigValue Typed(const ConfigValue& value) { return value.IsText() ? PythonScalar(value.text) : value; }
+
+}  // namespace
+
+void EffectiveRun::ReadNamed() {
+  for (const ConfigSource& source : configuration_.sources) {
+    for (const auto& [id, keys] : NamesOf(source.dialect)) {
+      bool set = false;
+      for (const std::string_view name : Split(keys, '|')) {
+        ConfigValue value;
+        const Setting* found = name.empty() ? nullptr : LookUp(source, name, &value);
+        if (!found) continue;
+        used_.insert(found->key);
+        if (!set) Set(std::string(id), Typed(value), found->Origin());  // a later source overrides
+        set = true;
+      }
+    }
+  }
+}
+
+/// Whether verl trains without a rollout: what it takes for an optimizer then has changed between releases.
+static bool IsFineTuning(const std::vector<ConfigSource>& sources) {
+  for (const ConfigSource& source : sources) {
+    const auto of_rollout = [](const Setting& s) { return StartsWith(s.key, "actor_rollout_ref."); };
+    if (std::any_of(source.settings.begin(), source.settings.end(), of_rollout)) return false;
+  }
+  return true;
+}
+
+void EffectiveRun::ReadDefaults() {
+  const bool fine_tuning = IsFineTuning(configuration_.sources);
+  std::set<std::string_view> unknown;
+  const auto read = [&](ConfigDialect dialect) {
+    for (const DefaultValue& preset : kDefaults) {
+      if (preset.dialect != dialect || Find(preset.id) || unknown.contains(preset.id)) continue;
+      const bool changed = preset.id == "lr" || preset.id == "beta2" || preset.id == "lr_schedule";
+      if (dialect == ConfigDialect::kVerl && fine_tuning && changed) continue;
+      if (preset.value == "-") {
+        unknown.insert(preset.id);
+        continue;
+      }
+      Set(std::string(preset.id), PythonScalar(preset.value), "default of " + std::string(NameOf(dialect)), true);
+    }
+  };
+  // What trains decides, then what it builds on, and last the parts that it uses.
+  for (const ConfigDialect dialect : dialects_) {
+    const StackKind* stack = FindStack(dialect);
+    if (!stack) continue;
+    read(dialect);
+    if (stack->base_defaults) read(stack->base);
+  }
+  for (const ConfigDialect dialect : dialects_) {
+    if (dialect != ConfigDialect::kDeepSpeed && !FindStack(dialect)) read(dialect);
+  }
+  if (Has(ConfigDialect::kDeepSpeed)) read(ConfigDialect::kDeepSpeed);
+}
+
+}  // namespace msprobe

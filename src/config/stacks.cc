@@ -1,0 +1,81 @@
+#include "config/stacks.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/text.h"
+
+namespace msprobe {
+namespace {
+
+constexpr StackKind kStacks[] = {
+#define MSP_STACK(id, name, base, defaults) {ConfigDialect::id, name, ConfigDialect::base, defaults},
+#include "config/stacks.def"
+#undef MSP_STACK
+};
+
+struct Sign {
+  std::string_view word;
+  ConfigDialect dialect;
+};
+
+constexpr Sign kPrograms[] = {
+#define MSP_PROGRAM(word, dialect) {word, ConfigDialect::dialect},
+#include "config/stacks.def"
+#undef MSP_PROGRAM
+};
+
+constexpr Sign kCommands[] = {
+#define MSP_COMMAND(word, dialect) {word, ConfigDialect::dialect},
+#include "config/stacks.def"
+#undef MSP_COMMAND
+};
+
+constexpr Sign kKeys[] = {
+#define MSP_KEY(word, dialect) {word, ConfigDialect::dialect},
+#include "config/stacks.def"
+#undef MSP_KEY
+};
+
+bool Tells(std::string_view sign, std::string_view key) {
+  if (StartsWith(sign, ".")) return EndsWith(key, sign);
+  return EndsWith(sign, ".") ? StartsWith(key, sign) : key == sign;
+}
+
+}  // namespace
+
+const StackKind* FindStack(ConfigDialect dialect) {
+  const auto* found =
+      std::find_if(std::begin(kStacks), std::end(kStacks), [&](const StackKind& s) { return s.dialect == dialect; });
+  return found == std::end(kStacks) ? nullptr : found;
+}
+
+ConfigDialect DialectOfProgram(std::string_view program) {
+  for (const Sign& sign : kPrograms) {
+    if (Contains(program, sign.word)) return sign.dialect;
+  }
+  return ConfigDialect::kUnknown;
+}
+
+ConfigDialect DialectOfCommand(std::string_view command) {
+  for (const Sign& sign : kCommands) {
+    if (BaseName(command) == sign.word) return sign.dialect;
+  }
+  return ConfigDialect::kUnknown;
+}
+
+ConfigDialect DialectOfKeys(const std::vector<Setting>& settings) {
+  for (const Sign& sign : kKeys) {
+    const auto tells = [&](const Setting& setting) { return Tells(sign.word, setting.key); };
+    if (std::any_of(settings.begin(), settings.end(), tells)) return sign.dialect;
+  }
+  return ConfigDialect::kUnknown;
+}
+
+ConfigDialect Refined(ConfigDialect by_keys, ConfigDialect by_program) {
+  const StackKind* stack = FindStack(by_program);
+  const bool refines = by_keys == ConfigDialect::kUnknown || (stack && stack->base == by_keys);
+  return refines ? by_program : by_keys;
+}
+
+}  // namespace msprobe
