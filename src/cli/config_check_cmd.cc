@@ -134,6 +134,9 @@ Status RunRules(const ConfigCheckArguments& given, const CommandContext& context
                        RunChecklistOfFiles(given.target, given.golden, given.output, language));
   PrintConfigWarnings(report.warnings);
   as_json ? PrintJson(ChecklistJson(report)) : PrintForPeople(ChecklistText(report, language));
+  if (report.Undecided()) {
+    return {Code::kUndecided, Msg("not decided: {} is of no stack that is known", OneLine(report.not_known[0]))};
+  }
   return StatusOf(
       Conclude(JudgementsOf(report, language)), context.fail_on, {FailOn::kBug, false},
       Msg("{} rules of the checklist fail: set what they name, then compare again", report.Count(CheckVerdict::kFail)));

@@ -129,6 +129,7 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command) {
 }
 
 Status AddCommand(const LaunchCommand& command, const std::string& path, Configuration* out) {
+  std::vector<ConfigSource> later;
   for (const ShellField& file : FilesOf(command)) {
     const std::string named = NamedFile(file.text, file.file, *out);
     if (named.empty()) {
@@ -143,7 +144,8 @@ Status AddCommand(const LaunchCommand& command, const std::string& path, Configu
     source.dialect =
         yaml != command.arguments.end() ? ConfigDialect::kMegatron : Refined(source.dialect, command.dialect);
     out->named.push_back(named);
-    out->sources.push_back(std::move(source));
+    // What a file of DeepSpeed sets, it does not leave to the arguments.
+    (source.dialect == ConfigDialect::kDeepSpeed ? later : out->sources).push_back(std::move(source));
   }
   ConfigSource source;
   source.path = path;
@@ -151,6 +153,7 @@ Status AddCommand(const LaunchCommand& command, const std::string& path, Configu
   source.dialect = Refined(GuessDialect(source.settings), command.dialect);
   ResolveReferences(&source.settings);
   out->sources.push_back(std::move(source));
+  std::move(later.begin(), later.end(), std::back_inserter(out->sources));
   out->launcher.insert(out->launcher.end(), command.launcher.begin(), command.launcher.end());
   return OkStatus();
 }

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <set>
 
 #include "base/text.h"
 #include "checks/checklist.h"
 #include "checks/effective.h"
 #include "config/read_configuration.h"
-#include "config/secrets.h"
 #include "jobs/configuration/run_checklist.h"
 
 namespace msprobe {
@@ -56,17 +53,6 @@ constexpr std::array kWordEffects{
     WordEffect{"loss", StageId::kStep1Loss, true},
 };
 
-/// Names of what no training computes with.
-bool IsIncidental(std::string_view key) {
-  for (const std::string_view word :
-       {"path",        "dir",   "save",        "output",    "log",     "name",   "port", "file",
-        "tensorboard", "wandb", "config",      "prefix",    "eval",    "exit",   "addr", "host",
-        "rank",        "url",   "train_iters", "max_steps", "threads", "workers"}) {
-    if (Contains(key, word)) return true;
-  }
-  return false;
-}
-
 Status ReadAllConfigs(const RunFiles& run, Configuration* out) {
   for (const std::string& path : run.configs) {
     if (!EndsWith(path, ".zip")) MSP_RETURN_IF_ERROR(AddFile(path, out));
@@ -74,54 +60,22 @@ Status ReadAllConfigs(const RunFiles& run, Configuration* out) {
   return OkStatus();
 }
 
-using SettingsByKey = std::map<std::string, const Setting*>;
-
-SettingsByKey LastByKey(const Configuration& configuration) {
-  SettingsByKey out;
-  for (const ConfigSource& source : configuration.sources) {
-    for (const Setting& setting : source.settings) out[setting.key] = &setting;
-  }
-  return out;
-}
-
-bool SameValue(const ConfigValue& x, const ConfigValue& y) {
-  const auto a = x.AsNumber(), b = y.AsNumber();
-  if (a && b) return *a == *b;
-  return x == y;
-}
-
-/// Settings of one name that differ and that no rule has spoken of, where both sides are of one framework.
-void AddSettings(const Configuration& a, const Configuration& b, ConfigEvidence* out) {
-  std::set<std::string> told;
-  for (const ConfigDifference& known : out->differences) {
-    told.insert(known.a_from);
-    told.insert(known.b_from);
-  }
-  const SettingsByKey left = LastByKey(a), right = LastByKey(b);
-  for (const auto& [key, own] : left) {
-    const Setting* x = own;
-    const auto found = right.find(key);
-    if (found == right.end() || SameValue(x->value, found->second->value) || IsIncidental(key)) continue;
-    const Setting* y = found->second;
-    if (told.contains(x->Origin()) && told.contains(y->Origin()) && x->line > 0) {
-      // A line may hold many settings: the rule has told of this one if its values are those.
-      const bool same = std::any_of(out->differences.begin(), out->differences.end(), [&](const ConfigDifference& d) {
-        return SameValue(PythonScalar(d.a), x->value) && SameValue(PythonScalar(d.b), y->value);
-      });
-      if (same) continue;
-    }
-    if (IsSecret(key, x->value.Shown()) || IsSecret(key, y->value.Shown())) continue;
+/// Settings that no rule knows, where both sides are of one framework; how long a run is belongs to none of its steps.
+void AddSettings(const ChecklistReport& report, ConfigEvidence* out) {
+  for (const SettingDifference& setting : report.settings) {
+    const bool length = setting.key == "train_iters" || setting.key == "max_steps";
+    if (setting.incidental || length || setting.target.empty() || setting.golden.empty()) continue;
     ConfigDifference difference;
-    difference.id = key;
+    difference.id = setting.key;
     difference.rule = false;
-    difference.a = x->value.Shown();
-    difference.b = y->value.Shown();
-    difference.a_from = x->Origin();
-    difference.b_from = y->Origin();
-    difference.reason = Both("the setting {} differs", "设置 {} 不同", key);
-    difference.fix = Both("set {} to the same at both sides", "两侧将 {} 设为相同的值", key);
+    difference.a = setting.golden;
+    difference.b = setting.target;
+    difference.a_from = setting.golden_origin;
+    difference.b_from = setting.target_origin;
+    difference.reason = Both("the setting {} differs", "设置 {} 不同", setting.key);
+    difference.fix = Both("set {} to the same at both sides", "两侧将 {} 设为相同的值", setting.key);
     for (const WordEffect& word : kWordEffects) {
-      if (!Contains(key, word.word)) continue;
+      if (!Contains(setting.key, word.word)) continue;
       difference.effect = word.effect;
       difference.later = word.later;
       break;
@@ -200,10 +154,7 @@ StatusOr<ConfigEvidence> CompareConfigs(const RunFiles& a, const RunFiles* b) {
   if (b) {
     MSP_RETURN_IF_ERROR(ReadAllConfigs(*b, &right));
     ReadPrecision(right, &out);
-    if (out.frameworks_a == out.frameworks_b) {
-      out.seen = out.seen || (!left.sources.empty() && !right.sources.empty());
-      AddSettings(left, right, &out);
-    }
+    if (report.ok() && out.frameworks_a == out.frameworks_b) AddSettings(*report, &out);
   }
   return out;
 }

@@ -77,21 +77,39 @@ StatusOr<bool> WritePage(const std::string& path, const std::function<void(JsonW
 }  // namespace
 
 StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
-                                  const std::vector<const CheckFinding*>& findings, const Sheet& effective,
+                                  const std::vector<const CheckFinding*>& findings,
+                                  const std::vector<SettingDifference>& settings, const Sheet& effective,
                                   const std::vector<Message>& warnings, const std::vector<std::string>& files) {
   return WritePage(path, [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);
-    json->ArrayMember("findings", findings, [&](const CheckFinding* finding) {
+    json->Key("findings");
+    json->BeginArray();
+    const auto write = [&](std::string_view rule, std::string_view section, CheckVerdict verdict,
+                           const std::vector<std::string>& values, const std::vector<std::string>& origins) {
+      json->Member("rule", rule);
+      json->Member("section", section);
+      json->Member("verdict", NameOf(verdict));
+      json->Member("values", values);
+      json->Member("origins", origins);
+    };
+    for (const CheckFinding* finding : findings) {
       json->Object([&] {
-        json->Member("rule", finding->rule->id);
-        json->Member("section", finding->rule->section);
-        json->Member("verdict", NameOf(finding->verdict));
-        json->Member("values", std::vector<std::string>{finding->target, finding->golden});
-        json->Member("origins", std::vector<std::string>{finding->target_origin, finding->golden_origin});
+        write(finding->rule->id, finding->rule->section, finding->verdict, {finding->target, finding->golden},
+              {finding->target_origin, finding->golden_origin});
         WriteBoth(json, "reason", finding->Reason(Language::kEnglish), finding->Reason(Language::kChinese));
         WriteBoth(json, "fix", finding->Fix(Language::kEnglish), finding->Fix(Language::kChinese));
       });
-    });
+    }
+    for (const SettingDifference& one : settings) {
+      if (one.incidental) continue;
+      json->Object([&] {
+        write("setting." + one.key, "settings", CheckVerdict::kWarn, {one.target, one.golden},
+              {one.target_origin, one.golden_origin});
+        WriteBoth(json, "reason", "it differs, and no rule knows it", "两侧不同，且没有规则涉及它");
+        WriteBoth(json, "fix", "set it to the same at both sides", "两侧设为相同的值");
+      });
+    }
+    json->EndArray();
     json->ObjectMember("effective", [&] { WriteSheet(json, effective); });
   });
 }

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "checks/checklist.h"
 #include "checks/pack_compare.h"
+#include "jobs/configuration/setting_differences.h"
 
 namespace msprobe {
 
@@ -19,7 +20,8 @@ struct ConfigurationSides {
 /// The findings of the checklist, worst first, and all effective values. `files` are the tables beside the page. False,
 /// and nothing is written, if this msprobe was built without the page.
 StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
-                                  const std::vector<const CheckFinding*>& findings, const Sheet& effective,
+                                  const std::vector<const CheckFinding*>& findings,
+                                  const std::vector<SettingDifference>& settings, const Sheet& effective,
                                   const std::vector<Message>& warnings, const std::vector<std::string>& files);
 
 /// The parts of two packs.

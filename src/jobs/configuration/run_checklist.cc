@@ -22,11 +22,13 @@
 namespace msprobe {
 namespace {
 
+constexpr size_t kMostListed = 40;  // settings, for a terminal
 constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
 
 /// The files of a side together, packs last: they hold what ran.
 StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vector<Message>* warnings) {
   Configuration configuration;
+  configuration.given = paths;
   Pack all, recorded;
   TokenRows rows;
   bool packed = false, batches = false;
@@ -56,13 +58,26 @@ StatusOr<EffectiveRun> ReadSide(const std::vector<std::string>& paths, std::vect
   warnings->insert(warnings->end(), all.warnings.begin(), all.warnings.end());
   all.dataset.merge(recorded.dataset);
   EffectiveRun run(std::move(configuration), packed || batches ? &all : nullptr);
-  if (run.dialects().empty()) {
+  return run;
+}
+
+/// What tells nothing by itself can still be held against another side.
+Status KnownOrCompared(const EffectiveRun& run, const std::vector<std::string>& paths, bool pair,
+                       ChecklistReport* report) {
+  if (!run.dialects().empty()) return OkStatus();
+  const auto& sources = run.configuration().sources;
+  const bool any = std::any_of(sources.begin(), sources.end(), [](const auto& s) { return !s.settings.empty(); });
+  if (!pair || !any) {
     return BadInput(
-        Msg("{} sets nothing that Megatron, MindFormers, transformers, DeepSpeed or verl knows: give the script, yaml, "
-            "json or log of the training",
+        Msg("{} sets nothing that a known stack (Megatron, MindFormers, transformers, DeepSpeed, verl, ...) "
+            "names: give the script, yaml, json, toml or log of the training",
             OneLine(paths[0])));
   }
-  return run;
+  report->not_known.push_back(paths[0]);
+  report->warnings.push_back(
+      Msg("{} is of no stack that is known: its settings are compared by their names, and no rule looks at them",
+          OneLine(paths[0])));
+  return OkStatus();
 }
 
 std::vector<std::string> FrameworksOf(const EffectiveRun& run) {
@@ -117,6 +132,19 @@ Sheet EffectiveSheet(const EffectiveRun& target, const EffectiveRun* golden) {
   return out;
 }
 
+Sheet SettingSheet(const ChecklistReport& report) {
+  Sheet out{"settings", {"setting", "target", "golden", "target from", "golden from", "incidental"}, {}};
+  for (const SettingDifference& one : report.settings) {
+    out.rows.push_back({SheetValue::Of(one.key), SheetValue::Of(one.target), SheetValue::Of(one.golden),
+                        SheetValue::Of(one.target_origin), SheetValue::Of(one.golden_origin),
+                        SheetValue::Of(std::string(one.incidental ? "yes" : ""))});
+  }
+  return out;
+}
+
+/// Of a value that a side does not set, so that the other's stands beside something.
+std::string OrNotSet(const std::string& value) { return value.empty() ? "not set" : value; }
+
 Status WriteText(const std::string& path, const std::string& text, std::vector<std::string>* files) {
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   MSP_RETURN_IF_ERROR(file.Write(text));
@@ -127,8 +155,10 @@ Status WriteText(const std::string& path, const std::string& text, std::vector<s
 }  // namespace
 
 size_t ChecklistReport::Count(CheckVerdict verdict) const {
-  return static_cast<size_t>(std::count_if(findings.begin(), findings.end(),
-                                           [&](const CheckFinding& finding) { return finding.verdict == verdict; }));
+  const auto of_rules = std::count_if(findings.begin(), findings.end(),
+                                      [&](const CheckFinding& finding) { return finding.verdict == verdict; });
+  const auto others = std::count_if(settings.begin(), settings.end(), [](const auto& s) { return !s.incidental; });
+  return static_cast<size_t>(of_rules + (verdict == CheckVerdict::kWarn ? others : 0));
 }
 
 StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
@@ -140,7 +170,10 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
   if (!golden.empty()) {
     MSP_ASSIGN_OR_RETURN(right, ReadSide(golden, &out.warnings));
     out.frameworks[1] = FrameworksOf(*right);
+    out.settings = DifferentSettings(left, *right);
+    MSP_RETURN_IF_ERROR(KnownOrCompared(*right, golden, true, &out));
   }
+  MSP_RETURN_IF_ERROR(KnownOrCompared(left, target, right.has_value(), &out));
   out.pair = right.has_value();
   out.frameworks[0] = FrameworksOf(left);
   out.findings = RunChecklist(left, right ? &*right : nullptr);
@@ -148,12 +181,12 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
   MSP_RETURN_IF_ERROR(MakeOutputDir(output));
   const std::string book = JoinPath(output, "checklist.xlsx"), page = JoinPath(output, "checklist.html");
   const Sheet effective = EffectiveSheet(left, right ? &*right : nullptr);
-  MSP_RETURN_IF_ERROR(WriteWorkbook(book, {FindingSheet(out, language), effective}));
+  MSP_RETURN_IF_ERROR(WriteWorkbook(book, {FindingSheet(out, language), effective, SettingSheet(out)}));
   MSP_RETURN_IF_ERROR(WriteText(JoinPath(output, "checklist.json"), ChecklistJson(out), &out.files));
   out.files.insert(out.files.begin(), book);
   const ConfigurationSides sides{{target, golden}, {out.frameworks[0], out.frameworks[1]}};
-  MSP_ASSIGN_OR_RETURN(const bool drawn,
-                       WriteChecklistPage(page, sides, WorstFirst(out), effective, out.warnings, out.files));
+  MSP_ASSIGN_OR_RETURN(const bool drawn, WriteChecklistPage(page, sides, WorstFirst(out), out.settings, effective,
+                                                            out.warnings, out.files));
   if (drawn) out.files.push_back(page);
   return out;
 }
@@ -173,6 +206,19 @@ std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language lang
     one.evidence.emplace_back(std::string(finding.Reason(language)));
     one.basis = Msg("the rules of the checklist");
   }
+  for (const SettingDifference& difference : report.settings) {
+    if (difference.incidental) continue;
+    Judgement& one = out.emplace_back();
+    one.kind = JudgementKind::kAskPerson;
+    one.about = Message(difference.key);
+    one.evidence.push_back(Msg("it differs, and no rule knows it"));
+  }
+  for (const std::string& file : report.not_known) {
+    Judgement& one = out.emplace_back();
+    one.kind = JudgementKind::kCannotSay;
+    one.about = Message(OneLine(file));
+    one.evidence.push_back(Msg("it is of no stack that is known"));
+  }
   return out;
 }
 
@@ -187,19 +233,33 @@ std::string ChecklistJson(const ChecklistReport& report) {
       json.Member(NameOf(verdict), report.Count(verdict));
     }
   });
-  json.ArrayMember("findings", report.findings, [&](const CheckFinding& finding) {
+  json.Key("findings");
+  json.BeginArray();
+  const auto write = [&](std::string_view rule, std::string_view section, std::string_view verdict,
+                         const std::string& target, const std::string& golden, const std::string& target_from,
+                         const std::string& golden_from, std::string_view reason, std::string_view fix) {
     json.BeginObject();
-    json.Member("rule", finding.rule->id);
-    json.Member("section", finding.rule->section);
-    json.Member("verdict", NameOf(finding.verdict));
-    json.Member("target", finding.target);
-    json.Member("golden", finding.golden);
-    json.Member("target_from", finding.target_origin);
-    json.Member("golden_from", finding.golden_origin);
-    json.Member("reason", finding.rule->reason);
-    json.Member("fix", finding.rule->fix);
+    json.Member("rule", rule);
+    json.Member("section", section);
+    json.Member("verdict", verdict);
+    json.Member("target", target);
+    json.Member("golden", golden);
+    json.Member("target_from", target_from);
+    json.Member("golden_from", golden_from);
+    json.Member("reason", reason);
+    json.Member("fix", fix);
     json.EndObject();
-  });
+  };
+  for (const CheckFinding& finding : report.findings) {
+    write(finding.rule->id, finding.rule->section, NameOf(finding.verdict), finding.target, finding.golden,
+          finding.target_origin, finding.golden_origin, finding.rule->reason, finding.rule->fix);
+  }
+  for (const SettingDifference& one : report.settings) {
+    if (one.incidental) continue;
+    write("setting." + one.key, "settings", NameOf(CheckVerdict::kWarn), OrNotSet(one.target), OrNotSet(one.golden),
+          one.target_origin, one.golden_origin, "it differs, and no rule knows it", "set it to the same at both sides");
+  }
+  json.EndArray();
   json.Member("warnings", report.warnings);
   WriteConclusion(Conclude(JudgementsOf(report, Language::kEnglish)), &json);
   json.EndObject();
@@ -222,6 +282,17 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
     }
     out += Message(fmt::format("      -> {}\n", finding->Fix(language)));
   }
+  size_t listed = 0;
+  for (const SettingDifference& one : report.settings) {
+    if (one.incidental || listed++ >= kMostListed) continue;
+    out += Msg("warn  setting.{}: it differs, and no rule knows it\n", OneLine(one.key));
+    for (const auto& [side, value, origin] :
+         {std::tuple("target", one.target, one.target_origin), {"golden", one.golden, one.golden_origin}}) {
+      out += value.empty() ? Msg("      {} does not set it\n", side)
+                           : Msg("      {} {} ({})\n", side, OneLine(value), OriginMessage(OneLine(origin)));
+    }
+  }
+  if (listed > kMostListed) out += Msg("... and {} settings more: see checklist.xlsx\n", listed - kMostListed);
   if (!asked.empty()) out += Msg("ask a person: {}\n", asked);
   out += Msg("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
              report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn), report.Count(CheckVerdict::kFail));

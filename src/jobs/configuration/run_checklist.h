@@ -7,18 +7,23 @@
 #include "base/language.h"
 #include "base/status.h"
 #include "checks/checklist.h"
+#include "jobs/configuration/setting_differences.h"
 #include "judgement/judgement.h"
 
 namespace msprobe {
 
 struct ChecklistReport {
   std::vector<CheckFinding> findings;
-  std::vector<std::string> frameworks[2];  // of the target and of the golden run
+  std::vector<SettingDifference> settings;  // that differ, and that no rule knows
+  std::vector<std::string> not_known;       // files of a side that no stack was recognised in
+  std::vector<std::string> frameworks[2];   // of the target and of the golden run
   std::vector<Message> warnings;
   std::vector<std::string> files;  // written
   bool pair = false;
 
   size_t Count(CheckVerdict verdict) const;
+  /// Whether a side was not understood, and nothing that was fails.
+  bool Undecided() const { return !not_known.empty() && Count(CheckVerdict::kFail) == 0; }
 };
 
 /// Each side: scripts, yaml and json files, logs, directories of models, packs (.zip). `golden` may be empty: then only
