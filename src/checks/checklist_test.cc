@@ -187,7 +187,8 @@ std::string Verdict(const EffectiveRun& a, const EffectiveRun& b, std::string_vi
 
 TEST(Checklist, WindowsCountTheirTokensAlike) {
   const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}});
-  const std::vector<std::pair<std::string, std::string>> model = {{"model_type", "qwen2"}, {"sliding_window", "4096"}};
+  const std::vector<std::pair<std::string, std::string>> model = {
+      {"model_type", "qwen2"}, {"num_hidden_layers", "2"}, {"sliding_window", "4096"}};
   EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, model), "structure.attention_mask"), "pass");
   auto unused = model;
   unused.push_back({"use_sliding_window", "False"});

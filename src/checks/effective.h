@@ -37,6 +37,8 @@ class EffectiveRun {
   const Setting* Variable(std::string_view name) const;
   std::string Package(std::string_view name) const;
   bool Has(ConfigDialect dialect) const;
+  /// Whether a file says what the model is: without, nothing follows from what it does not set.
+  bool KnowsModel() const { return Find("num_layers") || Find("hidden_size"); }
   /// Whether experts are used; nullopt if nothing says so.
   bool IsMoe() const;
   /// The smallest and largest value of the first input of the packed forwards, if those are whole numbers.

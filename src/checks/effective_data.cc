@@ -12,7 +12,8 @@ namespace {
 std::vector<ConfigValue> Parts(const ConfigValue& value) {
   if (value.IsList()) return value.items;
   std::vector<ConfigValue> out;
-  for (const std::string_view part : Split(value.Shown(), ' ')) {
+  const std::string text = value.Shown();
+  for (const std::string_view part : Split(text, ' ')) {
     for (std::string_view word : Split(part, ',')) {
       while (!word.empty() && (word.front() == '[' || word.front() == '\'' || word.front() == '"'))
         word.remove_prefix(1);
@@ -42,6 +43,15 @@ void EffectiveRun::DeriveData() {
     std::vector<double> weights;
     for (const ConfigValue& part : Parts(blend->value)) weights.push_back(part.AsNumber().value_or(0));
     if (weights.size() > 1) From("data_blend", "data_blend", ConfigValue::Of(Shares(weights)));
+  }
+  if (const std::string loss = Word("masked_prompts"); Has(ConfigDialect::kSwift) && loss != "true") {  // of weights
+    From("masked_prompts", "masked_prompts", ConfigValue::Of(!StartsWith(loss, "all")));
+  }
+  for (const ConfigSource& source : configuration_.sources) {  // pre-training packs unless it is told not to
+    const Setting* stage = source.Find("stage");
+    const Fact* packed = Find("packing");
+    const bool pretrains = source.dialect == ConfigDialect::kLlamaFactory && stage && stage->value.Shown() == "pt";
+    if (pretrains && packed && packed->by_default) Set("packing", ConfigValue::Of(true), packed->origin, true);
   }
   const Fact* path = Find("data_path");
   if (!path) return;

@@ -136,6 +136,12 @@ void EffectiveRun::DeriveSizes() {
       From("multiple_of", "intermediate_size", ConfigValue::Of(static_cast<int64_t>(size)));
     }
   }
+  if (const auto size = Number("intermediate_size"); size && Has(ConfigDialect::kNeox)) {
+    // A gated one is made smaller by a third, and both are rounded up.
+    const bool gated = Contains(Word("activation"), "glu");
+    const double used = gated ? RoundUp(std::floor(std::floor(*size * 2 / 3) / 2), 256) : RoundUp(*size, 512);
+    From("intermediate_size", "intermediate_size", ConfigValue::Of(static_cast<int64_t>(used)));
+  }
   if (const auto vocab = Number("vocab_size")) {
     double padded = *vocab;
     if (Has(ConfigDialect::kMegatron)) {
@@ -156,6 +162,7 @@ void EffectiveRun::DeriveRotary() {
   std::string scaling = Word("use_rope_scaling");
   const bool scaled = !scaling.empty() && scaling != "none" && scaling != "false" && scaling != "default";
   if (!scaled) {
+    if (!KnowsModel()) return;
     const Fact* told = Find("use_rope_scaling");
     return Set("rope_factor", ConfigValue::Of(1.0), told ? told->origin : "not set", true);
   }

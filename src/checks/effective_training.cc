@@ -36,7 +36,8 @@ void EffectiveRun::DeriveWorld() {
   };
   for (const Place& place : {Place{"trainer.devices", "trainer.num_nodes"},
                              {"trainer.n_gpus_per_node", "trainer.nnodes"},
-                             {"actor_num_gpus_per_node", "actor_num_nodes"}}) {
+                             {"actor_num_gpus_per_node", "actor_num_nodes"},
+                             {"actor.num_gpus_per_node", "actor.num_nodes"}}) {
     for (const ConfigSource& source : configuration_.sources) {
       const Setting *cards = source.Find(place.per_node), *hosts = source.Find(place.nodes);
       const double found = cards ? cards->value.AsNumber().value_or(0) : 0;
@@ -73,9 +74,11 @@ void EffectiveRun::DeriveBatch() {
   }
   for (const ConfigSource& source : configuration_.sources) {
     const Setting *rollout = source.Find("rollout_batch_size"), *train = source.Find("train_batch_size");
+    if (!rollout) rollout = source.Find("rollout.batch_size");
+    if (!train) train = source.Find("train.batch_size");
     if (source.dialect != ConfigDialect::kOpenRlhf || !rollout || !train) continue;
     Set("update_samples", train->value, train->Origin());
-    used_.insert("train_batch_size");
+    used_.insert(train->key);
   }
   const auto micro = Number("micro_batch"), dp = Number("data_parallel");
   if (Find("global_batch") || !micro || !dp) return;
@@ -139,7 +142,9 @@ void EffectiveRun::DeriveSchedule() {
     From("train_samples", "train_steps", ConfigValue::Of(std::floor(*Number("train_samples") / batch)));
   }
   const double decay = Number("decay_steps").value_or(0), all = Number("train_steps").value_or(0);
-  if (decay > 0) {
+  if (const auto share = Number("lr_decay_fraction"); share && all > 0 && decay <= 0) {
+    From("lr_decay_fraction", "decay_end", ConfigValue::Of(std::floor(*share * all)));
+  } else if (decay > 0) {
     From("decay_steps", "decay_end", ConfigValue::Of(decay));
   } else if (Number("decay_samples").value_or(0) > 0 && batch > 0) {
     From("decay_samples", "decay_end", ConfigValue::Of(std::floor(*Number("decay_samples") / batch)));
@@ -152,10 +157,9 @@ void EffectiveRun::DeriveSchedule() {
   }
   const Fact *ratio = Find("min_lr_ratio"), *least = Find("min_lr");
   const auto rate = Number("lr");
-  if (ratio && rate && (!least || (least->by_default && !ratio->by_default))) {
+  const bool ends = !Has(ConfigDialect::kOpenRlhf) || Contains(schedule, "min_lr");  // it is for that schedule only
+  if (ratio && rate && ends && (!least || (least->by_default && !ratio->by_default))) {
     From("min_lr_ratio", "min_lr", ConfigValue::Of(ratio->value.AsNumber().value_or(0) * *rate));
-  } else if (!least && rate && Has(ConfigDialect::kOpenRlhf) && Contains(schedule, "min_lr")) {
-    Set("min_lr", ConfigValue::Of(0.1 * *rate), "default of OpenRLHF", true);
   }
 }
 

@@ -121,7 +121,7 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command) {
       folder = text;
     } else if (setting.key == "config_name") {  // of hydra, without its ending
       out.push_back({JoinPath(folder, IsSettingsFile(text) ? text : text + ".yaml"), setting.file, setting.line});
-    } else if (names_file) {
+    } else if (names_file && (setting.key != "deepspeed" || IsSettingsFile(text))) {  // or a name: zero3
       out.push_back({text, setting.file, setting.line});
     }
   }
@@ -150,7 +150,9 @@ Status AddCommand(const LaunchCommand& command, const std::string& path, Configu
   ConfigSource source;
   source.path = path;
   source.settings = command.arguments;
-  source.dialect = Refined(GuessDialect(source.settings), command.dialect);
+  // A command of a stack says whose arguments these are; other programs may have names that only look so.
+  source.dialect =
+      FindStack(command.dialect) ? command.dialect : Refined(GuessDialect(source.settings), command.dialect);
   ResolveReferences(&source.settings);
   out->sources.push_back(std::move(source));
   std::move(later.begin(), later.end(), std::back_inserter(out->sources));

@@ -87,6 +87,9 @@ class ShellLexer {
 
   void SkipHereDocuments() {
     for (const std::string& end : here_) {
+      const size_t begin = at_;
+      const int first = line_;
+      size_t last = at_;
       while (at_ < text_.size()) {
         const size_t stop = std::min(text_.find('\n', at_), text_.size());
         std::string_view row = text_.substr(at_, stop - at_);
@@ -95,7 +98,9 @@ class ShellLexer {
         while (StartsWith(row, "\t")) row.remove_prefix(1);
         if (EndsWith(row, "\r")) row.remove_suffix(1);
         if (row == end) break;
+        last = at_;
       }
+      out_.push_back({ShellToken::Kind::kDocument, text_.substr(begin, last - begin), first});
     }
     here_.clear();
   }

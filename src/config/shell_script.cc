@@ -292,6 +292,7 @@ class ShellRunner {
     if (fields.empty()) return OkStatus();
     const std::string& name = fields[0].text;
     if ((name == "source" || name == ".") && fields.size() > 1) return Source(fields[1]);
+    if (name == "read" && !AtEnd() && Now().kind == Kind::kDocument) return ReadDocument(fields.back());
     if (name == "eval") return Evaluate(std::move(fields));
     if (const auto found = functions_.find(name); found != functions_.end()) {
       const size_t back = std::exchange(at_, found->second);
@@ -313,6 +314,14 @@ class ShellRunner {
       values_.Assign(words[i]->text, file_, words[i]->line);
       if (exports) values_.Export(std::string(name));
     }
+    return OkStatus();
+  }
+
+  /// `read -r -d '' NAME <<END`: the lines are the value of the variable.
+  Status ReadDocument(const ShellField& name) {
+    std::string text(Now().text);
+    for (size_t at; (at = text.find("\\\n")) != std::string::npos;) text.replace(at, 2, " ");
+    values_.Set(name.text, {{values_.Text(text), file_, Now().line}});
     return OkStatus();
   }
 
