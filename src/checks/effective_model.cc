@@ -96,8 +96,10 @@ void EffectiveRun::DeriveActivation() {
 /// What the class of a model decides, and only that: of a family that is not known it stays unknown.
 void EffectiveRun::DeriveOfModelType() {
   for (const ConfigSource& source : configuration_.sources) {
-    if (source.dialect != ConfigDialect::kHfModel) continue;
-    const Setting *type = source.Find("model_type"), *text = source.Find("text_config.model_type");
+    const bool second = source.dialect == ConfigDialect::kMindFormers;
+    if (source.dialect != ConfigDialect::kHfModel && !second) continue;
+    const Setting *type = source.Find(second ? "model.model_config.model_type" : "model_type"),
+                  *text = source.Find("text_config.model_type");
     const std::string kind = text ? text->value.Shown() : type ? type->value.Shown() : "";
     const ModelFamily* family = FamilyOf(kind);
     const bool rms = source.Find("rms_norm_eps") || source.Find("text_config.rms_norm_eps");

@@ -142,13 +142,32 @@ static bool IsFineTuning(const std::vector<ConfigSource>& sources) {
   return true;
 }
 
+/// Quantities that models of MindFormers 2 take from the class of their architecture, not from LlamaConfig.
+static bool OfArchitecture(std::string_view id) {
+  for (const std::string_view one :
+       {"hidden_size",       "num_layers",      "num_heads",         "vocab_size",      "seq_length", "multiple_of",
+        "normalization",     "norm_eps",        "attention_dropout", "hidden_dropout",  "activation", "position_code",
+        "linear_bias",       "qkv_bias",        "qk_norm",           "bos_token",       "eos_token",  "pad_token",
+        "rope_base",         "compute_dtype",   "param_init_type",   "tied_embeddings", "init_std",   "experts_chosen",
+        "shared_expert_num", "capacity_factor", "aux_loss",          "routing_policy",  "norm_topk",  "score_function",
+        "routed_scaling",    "enable_sdrop"}) {
+    if (id == one) return true;
+  }
+  return false;
+}
+
 void EffectiveRun::ReadDefaults() {
+  const auto names_architecture = [](const ConfigSource& source) {
+    return source.dialect == ConfigDialect::kMindFormers && source.Find("model.model_config.model_type");
+  };
+  const bool second = std::any_of(configuration_.sources.begin(), configuration_.sources.end(), names_architecture);
   const bool fine_tuning = IsFineTuning(configuration_.sources);
   std::set<std::string_view> unknown;
   const auto read = [&](ConfigDialect dialect) {
     for (const DefaultValue& preset : kDefaults) {
       if (preset.dialect != dialect || Find(preset.id) || unknown.contains(preset.id)) continue;
       const bool changed = preset.id == "lr" || preset.id == "beta2" || preset.id == "lr_schedule";
+      if (dialect == ConfigDialect::kMindFormers && second && OfArchitecture(preset.id)) continue;
       if (dialect == ConfigDialect::kVerl && fine_tuning && changed) continue;
       if (preset.value == "-") {
         unknown.insert(preset.id);

@@ -129,6 +129,7 @@ void EffectiveRun::DeriveSchedule() {
   std::string schedule = Word("lr_schedule");
   if (schedule == "warmuplr") schedule = "constant";  // of DeepSpeed, as the next
   if (schedule == "warmupdecaylr") schedule = "linear";
+  if (Contains(schedule, "cooldown") || Contains(schedule, "stable_decay")) schedule = "wsd";
   for (const std::string_view kind : {"cosine", "linear", "constant", "polynomial", "inverse", "wsd"}) {
     if (!Contains(schedule, kind)) continue;
     From("lr_schedule", "schedule", ConfigValue::Of(kind));
