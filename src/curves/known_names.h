@@ -10,7 +10,8 @@
 
 namespace msprobe {
 
-/// Which of `names` is the quantity: the user's own, or that which comes first in the list of known ones; none: -1.
+/// Which of `names` is the quantity: the user's own, that which comes first in the list of known ones, or the only
+/// one whose words can mean it; none, or columns of several runs: -1.
 int FindCurveName(const std::vector<std::string>& names, CurveKind kind, const CurveNames& own);
 
 /// "step", "iteration", "global_step", ...
