@@ -66,6 +66,10 @@ void EffectiveRun::DeriveActivation() {
     const bool on = source.dialect == ConfigDialect::kMegatron && rotary && rotary->value.AsBool().value_or(false);
     if (on) Set("position_code", ConfigValue::Of("rope"), rotary->Origin());
   }
+  // Its layers of q, k and v have one if any linear layer has.
+  if (Has(ConfigDialect::kMegatron) && Truth("linear_bias").value_or(false)) {
+    From("linear_bias", "qkv_bias", ConfigValue::Of(true));
+  }
   const std::string position = Word("position_code");  // of GPT-NeoX
   if (position == "rotary") From("position_code", "position_code", ConfigValue::Of("rope"));
   if (position == "learned") From("position_code", "position_code", ConfigValue::Of("learned_absolute"));

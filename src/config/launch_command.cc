@@ -132,7 +132,10 @@ void MoveLauncherOptions(LaunchCommand* out) {
     return s.key == "nproc_per_node" || s.key == "nnodes" || s.key == "num_processes" || s.key == "num_machines";
   };
   for (const Setting& setting : out->arguments) {
-    if (of_launcher(setting)) out->launcher.push_back(setting);
+    if (!of_launcher(setting)) continue;
+    out->launcher.push_back(setting);
+    // The name of a recipe may follow: "tune run --nproc_per_node 8 full_finetune".
+    if (setting.value.IsList() && !setting.value.items.empty()) out->launcher.back().value = setting.value.items[0];
   }
   std::erase_if(out->arguments, of_launcher);
 }

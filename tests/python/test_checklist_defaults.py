@@ -21,8 +21,9 @@ FIELDS = {  # of TrainingArguments, by quantity
     "accumulation": "gradient_accumulation_steps",
     "seed": "seed",
     "deterministic": "full_determinism",
+    "label_smoothing": "label_smoothing_factor",
 }
-OWN = {"undecayed", "min_lr"}  # of the code of the trainer and of its schedules, no fields
+OWN = {"undecayed", "min_lr", "shuffle"}  # of the code of the trainer and of its schedules, no fields
 
 
 def defaults_of(dialect):

@@ -97,19 +97,27 @@ Sheet FindingSheet(const ChecklistReport& report, Language language) {
   Sheet out{"checklist",
             {"rule", "section", "verdict", "target", "golden", "target from", "golden from", "reason", "fix"},
             {}};
-  for (const CheckFinding* finding : WorstFirst(report)) {
-    const Cell::Color color = finding->verdict == CheckVerdict::kFail   ? Cell::Color::kRed
-                              : finding->verdict == CheckVerdict::kWarn ? Cell::Color::kYellow
-                                                                        : Cell::Color::kNone;
+  const auto add = [&](CheckVerdict verdict, const std::vector<std::string>& texts) {
     std::vector<SheetValue> row;
-    for (const std::string& text :
-         {std::string(finding->rule->id), std::string(finding->rule->section), std::string(NameOf(finding->verdict)),
-          finding->target, finding->golden, finding->target_origin, finding->golden_origin,
-          std::string(finding->Reason(language)), std::string(finding->Fix(language))}) {
-      row.push_back(SheetValue::Of(text));
-    }
-    row[2].color = color;
+    for (const std::string& text : texts) row.push_back(SheetValue::Of(text));
+    row[2].color = verdict == CheckVerdict::kFail   ? Cell::Color::kRed
+                   : verdict == CheckVerdict::kWarn ? Cell::Color::kYellow
+                                                    : Cell::Color::kNone;
     out.rows.push_back(std::move(row));
+  };
+  for (const CheckFinding* finding : WorstFirst(report)) {
+    add(finding->verdict,
+        {std::string(finding->rule->id), std::string(finding->rule->section), std::string(NameOf(finding->verdict)),
+         finding->target, finding->golden, finding->target_origin, finding->golden_origin,
+         std::string(finding->Reason(language)), std::string(finding->Fix(language))});
+  }
+  for (const SettingDifference& one : report.settings) {
+    if (one.incidental) continue;
+    add(CheckVerdict::kWarn, {"setting." + one.key, "settings", std::string(NameOf(CheckVerdict::kWarn)), one.target,
+                              one.golden, one.target_origin, one.golden_origin,
+                              std::string(language == Language::kChinese ? "两侧不同，且没有规则涉及它"
+                                                                         : "it differs, and no rule knows it"),
+                              std::string()});
   }
   return out;
 }
