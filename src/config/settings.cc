@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "base/text.h"
-#include "config/stacks.h"
 
 namespace msprobe {
 namespace {
@@ -32,23 +31,6 @@ void FlattenInto(const ConfigValue& value, const std::string& prefix,  // NOLINT
 
 }  // namespace
 
-std::string_view NameOf(ConfigDialect dialect) {
-  switch (dialect) {
-    case ConfigDialect::kUnknown: return "unknown";
-    case ConfigDialect::kMegatron: return "Megatron";
-    case ConfigDialect::kMindFormers: return "MindFormers";
-    case ConfigDialect::kHfModel: return "Hugging Face model";
-    case ConfigDialect::kHfTrainer: return "Hugging Face Trainer";
-    case ConfigDialect::kDeepSpeed: return "DeepSpeed";
-    case ConfigDialect::kVerl: return "verl";
-    case ConfigDialect::kTokenizer: return "tokenizer";
-    case ConfigDialect::kTorchLog: return "PyTorch optimizer";
-    default: break;
-  }
-  const StackKind* stack = FindStack(dialect);
-  return stack ? stack->name : "unknown";
-}
-
 std::string Setting::Origin() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
 
 const Setting* ConfigSource::Find(std::string_view key) const {
@@ -63,7 +45,9 @@ void Flatten(const ConfigValue& value, const std::string& file, int line, std::v
 }
 
 ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
-  if (const ConfigDialect told = DialectOfKeys(settings); told != ConfigDialect::kUnknown) return told;
+  std::vector<std::string_view> keys;
+  for (const Setting& setting : settings) keys.emplace_back(setting.key);
+  if (const ConfigDialect told = DialectOfKeys(keys); told != ConfigDialect::kUnknown) return told;
   int megatron = 0, trainer = 0;
   for (const Setting& setting : settings) {
     const std::string_view key = setting.key;

@@ -7,26 +7,10 @@
 #include <vector>
 
 #include "base/message.h"
+#include "config/stacks.h"
 #include "config/value.h"
 
 namespace msprobe {
-
-/// Who reads a file, and so by which names and defaults.
-enum class ConfigDialect : uint8_t {
-  kUnknown,
-  kMegatron,     // arguments of Megatron-LM and MindSpeed
-  kMindFormers,  // yaml of MindFormers
-  kHfModel,      // config.json of a model of Hugging Face
-  kHfTrainer,    // TrainingArguments
-  kDeepSpeed,    // its json
-  kVerl,         // hydra configuration of verl
-  kTokenizer,    // files of a tokenizer
-  kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
-#define MSP_STACK(id, name, base, defaults) id,
-#include "config/stacks.def"
-#undef MSP_STACK
-};
-std::string_view NameOf(ConfigDialect dialect);
 
 struct Setting {
   std::string key;  // of nested files the path with dots; of arguments the name with "_" for "-"

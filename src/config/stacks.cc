@@ -44,6 +44,23 @@ bool Tells(std::string_view sign, std::string_view key) {
 
 }  // namespace
 
+std::string_view NameOf(ConfigDialect dialect) {
+  switch (dialect) {
+    case ConfigDialect::kUnknown: return "unknown";
+    case ConfigDialect::kMegatron: return "Megatron";
+    case ConfigDialect::kMindFormers: return "MindFormers";
+    case ConfigDialect::kHfModel: return "Hugging Face model";
+    case ConfigDialect::kHfTrainer: return "Hugging Face Trainer";
+    case ConfigDialect::kDeepSpeed: return "DeepSpeed";
+    case ConfigDialect::kVerl: return "verl";
+    case ConfigDialect::kTokenizer: return "tokenizer";
+    case ConfigDialect::kTorchLog: return "PyTorch optimizer";
+    default: break;
+  }
+  const StackKind* stack = FindStack(dialect);
+  return stack ? stack->name : "unknown";
+}
+
 const StackKind* FindStack(ConfigDialect dialect) {
   const auto* found =
       std::find_if(std::begin(kStacks), std::end(kStacks), [&](const StackKind& s) { return s.dialect == dialect; });
@@ -64,10 +81,10 @@ ConfigDialect DialectOfCommand(std::string_view command) {
   return ConfigDialect::kUnknown;
 }
 
-ConfigDialect DialectOfKeys(const std::vector<Setting>& settings) {
+ConfigDialect DialectOfKeys(std::span<const std::string_view> keys) {
   for (const Sign& sign : kKeys) {
-    const auto tells = [&](const Setting& setting) { return Tells(sign.word, setting.key); };
-    if (std::any_of(settings.begin(), settings.end(), tells)) return sign.dialect;
+    const auto tells = [&](std::string_view key) { return Tells(sign.word, key); };
+    if (std::any_of(keys.begin(), keys.end(), tells)) return sign.dialect;
   }
   return ConfigDialect::kUnknown;
 }

@@ -1,12 +1,28 @@
 // Which stack a file or a program belongs to, and which stacks build on others.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
-
-#include "config/settings.h"
 
 namespace msprobe {
+
+/// Who reads a file, and so by which names and defaults.
+enum class ConfigDialect : uint8_t {
+  kUnknown,
+  kMegatron,     // arguments of Megatron-LM and MindSpeed
+  kMindFormers,  // yaml of MindFormers
+  kHfModel,      // config.json of a model of Hugging Face
+  kHfTrainer,    // TrainingArguments
+  kDeepSpeed,    // its json
+  kVerl,         // hydra configuration of verl
+  kTokenizer,    // files of a tokenizer
+  kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
+#define MSP_STACK(id, name, base, defaults) id,
+#include "config/stacks.def"
+#undef MSP_STACK
+};
+std::string_view NameOf(ConfigDialect dialect);
 
 struct StackKind {
   ConfigDialect dialect = ConfigDialect::kUnknown;
@@ -25,7 +41,7 @@ ConfigDialect DialectOfProgram(std::string_view program);
 ConfigDialect DialectOfCommand(std::string_view command);
 
 /// By a key that only one of them has; kUnknown.
-ConfigDialect DialectOfKeys(const std::vector<Setting>& settings);
+ConfigDialect DialectOfKeys(std::span<const std::string_view> keys);
 
 /// The more special one of what the keys of a file and the program that reads it say.
 ConfigDialect Refined(ConfigDialect by_keys, ConfigDialect by_program);

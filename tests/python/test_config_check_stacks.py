@@ -242,14 +242,18 @@ FINE_TUNING = {
     "ms-swift": {"run.sh": SWIFT, "model/config.json": MODEL},
     "Axolotl": launched("ax.yml", AXOLOTL, "accelerate launch --num_processes 4 -m axolotl.cli.train ax.yml"),
     "TRL": launched("trl.yaml", TRL, "trl sft --config trl.yaml --num_processes 4"),
-    "torchtune": launched("full.yaml", TORCHTUNE, "tune run --nproc_per_node 4 full_finetune_distributed --config full.yaml"),
+    "torchtune": launched(
+        "full.yaml", TORCHTUNE, "tune run --nproc_per_node 4 full_finetune_distributed --config full.yaml"
+    ),
     "OpenRLHF": {"run.sh": OPENRLHF, "model/config.json": MODEL},
 }
 PRETRAINING = {
     "Megatron": {"run.sh": MEGATRON},
     "GPT-NeoX": launched("neox.yml", NEOX, "python ./deepy.py train.py neox.yml", model=False),
     "NeMo": {"megatron_gpt_config.yaml": NEMO},
-    "torchtitan": launched("llama.toml", TITAN, "torchrun --nproc_per_node 4 -m torchtitan.train --job.config_file llama.toml", model=False),
+    "torchtitan": launched(
+        "llama.toml", TITAN, "torchrun --nproc_per_node 4 -m torchtitan.train --job.config_file llama.toml", model=False
+    ),
 }
 
 
@@ -259,9 +263,17 @@ def test_the_same_fine_tuning_in_two_stacks(stack, tmp_path):
         report, found = compare(tmp_path / other, FINE_TUNING[stack], FINE_TUNING[other])
         assert failing(found) == {}, other
         assert stack in report["target_frameworks"] and other in report["golden_frameworks"]
-        for rule in ("optimizer.lr", "optimizer.beta2", "optimizer.weight_decay", "optimizer.global_batch_size", "structure.seq_length"):
+        for rule in (
+            "optimizer.lr",
+            "optimizer.beta2",
+            "optimizer.weight_decay",
+            "optimizer.global_batch_size",
+            "structure.seq_length",
+        ):
             assert found[rule]["verdict"] == "pass", (other, rule, found[rule])
-        warmup = found["optimizer.warmup_ratio"]  # steps, ratios and shares are one unit; OpenRLHF does not say how many steps
+        warmup = found[
+            "optimizer.warmup_ratio"
+        ]  # steps, ratios and shares are one unit; OpenRLHF does not say how many steps
         assert warmup["target"] in (("",) if stack == "OpenRLHF" else ("30", "30.0")), warmup
 
 
@@ -270,7 +282,13 @@ def test_the_same_pretraining_in_two_stacks(stack, tmp_path):
     for other in PRETRAINING:
         _, found = compare(tmp_path / other, PRETRAINING[stack], PRETRAINING[other])
         assert failing(found) == {}, other
-        for rule in ("optimizer.lr", "optimizer.min_lr", "optimizer.warmup_ratio", "optimizer.lr_schedule", "structure.seq_length"):
+        for rule in (
+            "optimizer.lr",
+            "optimizer.min_lr",
+            "optimizer.warmup_ratio",
+            "optimizer.lr_schedule",
+            "structure.seq_length",
+        ):
             assert found[rule]["verdict"] == "pass", (other, rule, found[rule])
 
 
@@ -292,7 +310,13 @@ CHANGES = [
     ("torchtune", "num_warmup_steps: 30", "num_warmup_steps: 90", "optimizer.warmup_ratio", ("90", "30")),
     ("torchtune", "lr: 3e-5", "lr: 3e-6", "optimizer.lr", ("3e-06", "3e-05")),
     ("torchtune", "  weight_decay: 0.05\n", "", "optimizer.weight_decay", ("0.01", "0.05")),
-    ("torchtune", "max_steps_per_epoch: 300", "max_steps_per_epoch: 400", "optimizer.lr_schedule_members", ("800", "600")),
+    (
+        "torchtune",
+        "max_steps_per_epoch: 300",
+        "max_steps_per_epoch: 400",
+        "optimizer.lr_schedule_members",
+        ("800", "600"),
+    ),
     ("OpenRLHF", "--learning_rate 3e-5", "--learning_rate 3e-6", "optimizer.lr", ("3e-06", "3e-05")),
     ("OpenRLHF", "--l2 0.05", "--l2 0.5", "optimizer.weight_decay", ("0.5", "0.05")),
     ("OpenRLHF", "--adam_betas 0.9 0.98 ", "", "optimizer.beta2", ("0.95", "0.98")),
@@ -301,7 +325,9 @@ CHANGES = [
 
 @pytest.mark.parametrize(("stack", "old", "new", "rule", "values"), CHANGES)
 def test_one_change_of_a_fine_tuning_is_named_with_its_values(stack, old, new, rule, values, tmp_path):
-    files = {name: text.replace(old, new, 1) if isinstance(text, str) else text for name, text in FINE_TUNING[stack].items()}
+    files = {
+        name: text.replace(old, new, 1) if isinstance(text, str) else text for name, text in FINE_TUNING[stack].items()
+    }
     assert files != FINE_TUNING[stack]
     for other in ("LLaMA-Factory", "Axolotl"):
         _, found = compare(tmp_path / other, files, FINE_TUNING[other])
@@ -343,11 +369,15 @@ def test_the_rate_of_an_actor_in_two_stacks(tmp_path):
 
 
 def test_a_warmup_is_not_compared_where_the_number_of_steps_is_not_known(tmp_path):
-    epochs = LLAMAFACTORY.replace("max_steps: 600", "num_train_epochs: 3").replace("warmup_steps: 30", "warmup_ratio: 0.05")
+    epochs = LLAMAFACTORY.replace("max_steps: 600", "num_train_epochs: 3").replace(
+        "warmup_steps: 30", "warmup_ratio: 0.05"
+    )
     _, found = compare(tmp_path, {"a.yaml": epochs}, {"b.yaml": AXOLOTL.replace("max_steps: 600", "num_epochs: 3")})
     assert found["optimizer.warmup_ratio"]["verdict"] == "ask" and failing(found) == {}
     # Axolotl takes 3 % of the steps where nothing is set, which is no 0.
-    _, found = compare(tmp_path / "none", {"a.yaml": AXOLOTL.replace("warmup_steps: 30\n", "")}, {"b.yaml": LLAMAFACTORY})
+    _, found = compare(
+        tmp_path / "none", {"a.yaml": AXOLOTL.replace("warmup_steps: 30\n", "")}, {"b.yaml": LLAMAFACTORY}
+    )
     assert found["optimizer.warmup_ratio"]["verdict"] == "ask" and found["optimizer.warmup_ratio"]["target"] == ""
 
 
@@ -366,7 +396,13 @@ ROPE = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 
 MEMBERS = [
     ("rope_scaling", ROPE | {"mscale": 0.8}, "structure.rope_scaling_members", "mscale 0.8", "mscale 1.0"),
     ("rope_scaling", ROPE | {"beta_fast": 16}, "structure.rope_scaling_members", "beta_fast 16", "beta_fast 32"),
-    ("rope_scaling", ROPE | {"original_max_position_embeddings": 4096}, "structure.rope_scaling_members", "4096", "2048"),
+    (
+        "rope_scaling",
+        ROPE | {"original_max_position_embeddings": 4096},
+        "structure.rope_scaling_members",
+        "4096",
+        "2048",
+    ),
     ("rope_scaling", ROPE | {"rope_type": "linear"}, "structure.rope_scaling_members", "type linear", "type yarn"),
     ("kv_lora_rank", 256, "structure.attention_sizes", "kv_lora_rank 256", "kv_lora_rank 512"),
     ("qk_rope_head_dim", 32, "structure.attention_sizes", "qk_rope_head_dim 32", "qk_rope_head_dim 64"),
@@ -385,19 +421,37 @@ def test_members_of_schedule_data_and_optimizer(tmp_path):
     def found(name, old, new, base=MEGATRON):
         return compare(tmp_path / name, {"run.sh": base.replace(old, new, 1)}, {"run.sh": base})[1]
 
-    decay = found("decay", "--lr-warmup-iters", "--lr-decay-iters 450 --lr-warmup-iters")["optimizer.lr_schedule_members"]
-    assert (decay["verdict"], decay["target"], decay["golden"]) == ("fail", "steps of the decay 450.0", "steps of the decay 600.0")
+    decay = found("decay", "--lr-warmup-iters", "--lr-decay-iters 450 --lr-warmup-iters")[
+        "optimizer.lr_schedule_members"
+    ]
+    assert (decay["verdict"], decay["target"], decay["golden"]) == (
+        "fail",
+        "steps of the decay 450.0",
+        "steps of the decay 600.0",
+    )
     blend = MEGATRON.replace("--seed 11", "--seed 11 --data-path 4 /d/one_text 1 /d/two_text")
     data = found("blend", "4 /d/one_text 1", "1 /d/one_text 4", blend)["data.data_path"]
-    assert (data["verdict"], data["target"], data["golden"]) == ("warn", "weights of the blend 0.2, 0.8", "weights of the blend 0.8, 0.2")
+    assert (data["verdict"], data["target"], data["golden"]) == (
+        "warn",
+        "weights of the blend 0.2, 0.8",
+        "weights of the blend 0.8, 0.2",
+    )
     data = found("order", "4 /d/one_text 1 /d/two_text", "1 /d/two_text 4 /d/one_text", blend)["data.data_path"]
     assert "two_text, one_text" in data["target"] and data["verdict"] == "warn"
-    shuffled = compare(tmp_path / "shuffle", {"a.yaml": LLAMAFACTORY + "disable_shuffling: true\n"}, {"b.yaml": LLAMAFACTORY})[1]
+    shuffled = compare(
+        tmp_path / "shuffle", {"a.yaml": LLAMAFACTORY + "disable_shuffling: true\n"}, {"b.yaml": LLAMAFACTORY}
+    )[1]
     assert (shuffled["data.shuffle"]["verdict"], shuffled["data.shuffle"]["target"]) == ("warn", "False")
-    bits = compare(tmp_path / "bits", {"a.yaml": AXOLOTL.replace("adamw_torch", "paged_adamw_8bit")}, {"b.yaml": AXOLOTL})[1]
+    bits = compare(
+        tmp_path / "bits", {"a.yaml": AXOLOTL.replace("adamw_torch", "paged_adamw_8bit")}, {"b.yaml": AXOLOTL}
+    )[1]
     assert bits["optimizer.type"]["verdict"] == "pass" and bits["optimizer.states"]["verdict"] == "warn"
-    assert "paged_adamw_8bit" in bits["optimizer.states"]["target"] and "adamw_torch" in bits["optimizer.states"]["golden"]
-    fused = compare(tmp_path / "fused", {"a.yaml": AXOLOTL.replace("adamw_torch", "adamw_torch_fused")}, {"b.yaml": AXOLOTL})[1]
+    assert (
+        "paged_adamw_8bit" in bits["optimizer.states"]["target"] and "adamw_torch" in bits["optimizer.states"]["golden"]
+    )
+    fused = compare(
+        tmp_path / "fused", {"a.yaml": AXOLOTL.replace("adamw_torch", "adamw_torch_fused")}, {"b.yaml": AXOLOTL}
+    )[1]
     assert fused["optimizer.states"]["verdict"] == "pass"
 
 
@@ -414,13 +468,17 @@ def test_settings_that_no_rule_knows_are_listed(tmp_path):
     target = MEGATRON.replace("--seed 11", "--seed 11 --spooky-mode 3 --save /o/a --log-interval 7 --no-fancy-fusion")
     golden = MEGATRON.replace("--seed 11", "--seed 11 --spooky-mode 4 --save /o/b --log-interval 9")
     report, found = compare(tmp_path, {"run.sh": target}, {"run.sh": golden})
-    listed = {rule: (f["target"], f["golden"], f["verdict"]) for rule, f in found.items() if rule.startswith("setting.")}
+    listed = {
+        rule: (f["target"], f["golden"], f["verdict"]) for rule, f in found.items() if rule.startswith("setting.")
+    }
     assert listed == {"setting.spooky_mode": ("3", "4", "warn"), "setting.no_fancy_fusion": ("True", "not set", "warn")}
     assert report["verdicts"]["warn"] == sum(f["verdict"] == "warn" for f in report["findings"])
 
 
 def test_files_of_no_known_stack_are_compared_by_their_names(tmp_path):
-    report, found = compare(tmp_path, {"a.yaml": "gizmo: 3\nrate: 1e-3\n"}, {"b.yaml": "gizmo: 4\nrate: 0.001\n"}, codes=(5,))
+    report, found = compare(
+        tmp_path, {"a.yaml": "gizmo: 3\nrate: 1e-3\n"}, {"b.yaml": "gizmo: 4\nrate: 0.001\n"}, codes=(5,)
+    )
     assert found["setting.gizmo"]["target"] == "3" and "setting.rate" not in found
     assert len(report["warnings"]) == 2 and all("no stack that is known" in warning for warning in report["warnings"])
 

@@ -13,7 +13,9 @@ def table(path, names, shift=0.0):
     """A column of steps first; the others fall, each from another height."""
     rows = [",".join(f'"{name}"' for name in names)]
     for step in range(1, STEPS + 1):
-        rows.append(",".join([str(step)] + [f"{k + 3 * math.exp(-step / 20) + shift:.6f}" for k in range(1, len(names))]))
+        rows.append(
+            ",".join([str(step)] + [f"{k + 3 * math.exp(-step / 20) + shift:.6f}" for k in range(1, len(names))])
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(rows) + "\n")
     return path
