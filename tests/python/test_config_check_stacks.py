@@ -489,3 +489,164 @@ def test_what_a_command_sets_counts_more_than_the_file_that_it_names(tmp_path):
     _, found = compare(tmp_path, files, {"sft.yaml": LLAMAFACTORY})
     assert failing(found) == {"optimizer.lr": ("9e-05", "3e-05")}
     assert found["optimizer.lr"]["target_from"].endswith("run.sh:2")
+
+
+MINDFORMERS_2 = """run_mode: train
+use_legacy: False
+runner_config:
+  batch_size: 8
+optimizer:
+  type: AdamW
+  betas: [0.9, 0.98]
+  eps: 1.e-8
+  weight_decay: 0.05
+lr_schedule:
+  type: CosineWithWarmUpLR
+  learning_rate: 4.e-4
+  lr_end: 4.e-5
+  warmup_ratio: 0.05
+  total_steps: 600
+parallel_config:
+  data_parallel: 4
+runner_wrapper:
+  use_clip_grad: True
+model:
+  model_config:
+    model_type: "mistral"
+    num_hidden_layers: 16
+    hidden_size: 1024
+    intermediate_size: 2816
+    num_attention_heads: 16
+    seq_length: 1024
+    rms_norm_eps: 1.e-6
+    rope_theta: 20000.0
+    hidden_act: "swiglu"
+    compute_dtype: "bfloat16"
+    params_dtype: "float32"
+"""
+MEGATRON_YAML = """language_model:
+  num_layers: 16
+  hidden_size: 1024
+  ffn_hidden_size: 2816
+  num_attention_heads: 16
+  num_query_groups: 16
+  normalization: RMSNorm
+  layernorm_epsilon: 1e-6
+  activation_func: swiglu
+  add_bias_linear: False
+  hidden_dropout: 0.0
+  attention_dropout: 0.0
+model_parallel:
+  tensor_model_parallel_size: 1
+  bf16: True
+seq_length: 1024
+position_embedding_type: rope
+rotary_base: 20000
+untie_embeddings_and_output_weights: True
+micro_batch_size: 4
+global_batch_size: 32
+train_iters: 600
+lr: 4e-4
+min_lr: 4e-5
+lr_decay_style: cosine
+lr_warmup_iters: 30
+adam_beta2: 0.98
+weight_decay: 0.05
+seed: 11
+"""
+MEGATRON_SWIFT = """#!/bin/bash
+NPROC_PER_NODE=4 megatron sft --model /models/m --micro_batch_size 4 --global_batch_size 32 --train_iters 600 --lr 4e-4 --min_lr 4e-5 \\
+  --lr_warmup_fraction 0.05 --adam_beta2 0.98 --weight_decay 0.05 --max_length 1024 --seed 11 --tensor_model_parallel_size 1
+"""
+NEMO_2 = """#!/bin/bash
+nemo llm pretrain --factory llama3_8b trainer.max_steps=600 trainer.devices=4 trainer.num_nodes=1 optim.config.lr=4e-4 \\
+  optim.config.adam_beta2=0.98 optim.config.weight_decay=0.05 optim.lr_scheduler.warmup_steps=30 optim.lr_scheduler.min_lr=4e-5 \\
+  data.seq_length=1024 data.micro_batch_size=4 data.global_batch_size=32
+"""
+LIGHTNING = """seed_everything: 11
+trainer:
+  devices: 4
+  num_nodes: 1
+  max_steps: 600
+  precision: bf16-mixed
+  gradient_clip_val: 1.0
+  accumulate_grad_batches: 2
+model:
+  class_path: mine.Model
+data:
+  init_args:
+    batch_size: 4
+    max_length: 1024
+optimizer:
+  class_path: torch.optim.AdamW
+  init_args:
+    lr: 4e-4
+    betas: [0.9, 0.98]
+    weight_decay: 0.05
+lr_scheduler:
+  class_path: torch.optim.lr_scheduler.CosineAnnealingLR
+  init_args:
+    T_max: 600
+    eta_min: 4e-5
+"""
+OTHERS = {
+    "MindFormers": ({"qwen.yaml": MINDFORMERS_2}, "4.e-4", "4.e-5"),
+    "Megatron": (
+        {
+            "run.sh": "torchrun --nproc_per_node 4 pretrain_gpt.py --yaml-cfg megatron.yaml\n",
+            "megatron.yaml": MEGATRON_YAML,
+        },
+        "lr: 4e-4",
+        "lr: 4e-5",
+    ),
+    "Megatron-SWIFT": ({"run.sh": MEGATRON_SWIFT}, "--lr 4e-4", "--lr 4e-5"),
+    "NeMo 2": ({"run.sh": NEMO_2}, "config.lr=4e-4", "config.lr=4e-5"),
+    "Lightning": ({"fit.yaml": LIGHTNING}, "lr: 4e-4", "lr: 4e-5"),
+}
+
+
+@pytest.mark.parametrize("stack", OTHERS)
+def test_further_stacks_against_megatron(stack, tmp_path):
+    files, old, new = OTHERS[stack]
+    report, found = compare(tmp_path / "same", files, {"run.sh": MEGATRON})
+    assert failing(found) == {} and report["target_frameworks"] == [stack]
+    for rule in (
+        "optimizer.lr",
+        "optimizer.beta2",
+        "optimizer.weight_decay",
+        "optimizer.min_lr",
+        "optimizer.global_batch_size",
+    ):
+        assert found[rule]["verdict"] == "pass", (rule, found[rule])
+    assert found["structure.seq_length"]["verdict"] == "pass"
+    changed = {name: text.replace(old, new, 1) for name, text in files.items()}
+    assert changed != files
+    _, found = compare(tmp_path / "other", changed, {"run.sh": MEGATRON})
+    assert list(failing(found)) == ["optimizer.lr"]
+
+
+def test_the_text_decoder_of_mindspeed_mm(tmp_path):
+    decoder = {
+        "num_layers": 16,
+        "hidden_size": 1024,
+        "ffn_hidden_size": 2816,
+        "num_attention_heads": 16,
+        "rms_norm_eps": 1e-6,
+    }
+    model = {"model_id": "vl", "image_encoder": {"vision_encoder": {"num_layers": 12}}, "text_decoder": decoder}
+    script = "torchrun --nproc_per_node 4 pretrain_vlm.py --mm-model model.json --lr 1e-5 --train-iters 10 --micro-batch-size 1\n"
+    other = model | {"text_decoder": decoder | {"num_layers": 14}}
+    _, found = compare(tmp_path, {"run.sh": script, "model.json": other}, {"run.sh": script, "model.json": model})
+    assert failing(found) == {"structure.num_layers": ("14", "16")}
+    other = model | {"image_encoder": {"vision_encoder": {"num_layers": 10}}}
+    _, found = compare(tmp_path / "e", {"run.sh": script, "model.json": other}, {"run.sh": script, "model.json": model})
+    assert failing(found) == {"structure.attention_sizes": ("encoder_layers 10", "encoder_layers 12")}
+
+
+def test_groups_of_experts_and_smoothed_labels(tmp_path):
+    model = MODEL | {"n_routed_experts": 16, "num_experts_per_tok": 2, "n_group": 8, "topk_group": 4}
+    _, found = compare(tmp_path, {"config.json": model | {"n_group": 4}}, {"config.json": model})
+    assert failing(found)["moe.router_members"] == ("n_group 4", "n_group 8")
+    smoothed = LLAMAFACTORY + "label_smoothing_factor: 0.1\n"
+    _, found = compare(tmp_path / "s", {"a.yaml": smoothed}, {"b.yaml": LLAMAFACTORY})
+    assert failing(found) == {"data.loss_members": ("label_smoothing_factor 0.1", "label_smoothing_factor 0.0")}
