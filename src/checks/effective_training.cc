@@ -40,9 +40,8 @@ void EffectiveRun::DeriveWorld() {
                              {"actor.num_gpus_per_node", "actor.num_nodes"}}) {
     for (const ConfigSource& source : configuration_.sources) {
       const Setting *cards = source.Find(place.per_node), *hosts = source.Find(place.nodes);
-      const double found = cards ? cards->value.AsNumber().value_or(0) : 0;
-      if (per_node > 0 || found <= 0) continue;
-      per_node = found;
+      if (per_node > 0 || !cards) continue;
+      per_node = std::max(0.0, cards->value.AsNumber().value_or(0));
       nodes = std::max(1.0, hosts ? hosts->value.AsNumber().value_or(1) : 1);
       origin = cards->Origin();
     }
