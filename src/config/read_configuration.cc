@@ -9,6 +9,7 @@
 #include "base/yaml.h"
 #include "config/launch_command.h"
 #include "config/log_settings.h"
+#include "config/package_list.h"
 #include "config/shell_script.h"
 #include "config/stacks.h"
 #include "config/toml_settings.h"
@@ -17,7 +18,7 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMaxConfigJson = 16 << 20;
+constexpr size_t kMaxConfigJson = 16 << 20, kMaxPackageList = 1 << 20;
 
 void FlattenYaml(const YamlNode& node, const std::string& prefix,  // NOLINT(misc-no-recursion): kMaxYamlDepth
                  const std::string& file, std::vector<Setting>* out) {
@@ -48,11 +49,26 @@ void FlattenYaml(const YamlNode& node, const std::string& prefix,  // NOLINT(mis
   }
 }
 
+/// The config.yaml of a run of wandb has a "value" below each name.
+void UnwrapWandb(std::vector<Setting>* settings) {
+  constexpr std::string_view kValue = ".value";
+  const auto of_wandb = [](const Setting& s) { return s.key == "wandb_version" || StartsWith(s.key, "_wandb."); };
+  if (std::none_of(settings->begin(), settings->end(), of_wandb)) return;
+  std::erase_if(*settings, of_wandb);
+  for (Setting& setting : *settings) {
+    const size_t at = setting.key.find('.');
+    if (at != std::string::npos && StartsWith(std::string_view(setting.key).substr(at), kValue)) {
+      setting.key.erase(at, kValue.size());
+    }
+  }
+}
+
 StatusOr<ConfigSource> ReadYamlSettings(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path, {.aliases = true}));
   ConfigSource source;
   source.path = path;
   FlattenYaml(root, "", path, &source.settings);
+  UnwrapWandb(&source.settings);
   ResolveReferences(&source.settings);
   source.dialect = GuessDialect(source.settings);
   return source;
@@ -190,13 +206,43 @@ Status AddScript(const std::string& path, Configuration* out) {
   return AddCommand(last, path, out);
 }
 
+/// What the directory of a run holds of its configuration: files of settings that a stack names, lists of packages,
+/// logs, and scripts last, as their commands count more. False if there is nothing.
+StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recursion): its files are none
+                               Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
+  for (const char* name : {".hydra/config.yaml", "files/config.yaml"}) names.emplace_back(name);  // of hydra, of wandb
+  const size_t sources = out->sources.size(), packages = out->packages.size();
+  std::vector<std::string> scripts;
+  for (const std::string& name : names) {
+    const std::string file = JoinPath(path, name);
+    if (!IsRegularFile(file)) continue;
+    if (EndsWith(name, ".sh") || EndsWith(name, ".bash")) {
+      scripts.push_back(file);
+    } else if (IsSettingsFile(name)) {
+      out->given.push_back(file);
+      auto source = ReadSettingsFile(file);
+      if (source.ok() && source->dialect != ConfigDialect::kUnknown) out->sources.push_back(std::move(*source));
+    } else if (EndsWith(name, ".txt") || EndsWith(name, ".log") || EndsWith(name, ".out")) {
+      Configuration log;  // many logs hold none
+      if (!AddFile(file, &log).ok()) continue;
+      std::move(log.sources.begin(), log.sources.end(), std::back_inserter(out->sources));
+      out->packages.insert(out->packages.end(), log.packages.begin(), log.packages.end());
+    }
+  }
+  for (const std::string& script : scripts) MSP_RETURN_IF_ERROR(AddScript(script, out));
+  return out->sources.size() > sources || out->packages.size() > packages;
+}
+
 }  // namespace
 
-Status AddFile(const std::string& path, Configuration* out) {
+Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no-recursion): of a directory its files
   if (IsDirectory(path)) {
     const std::string config = JoinPath(path, "config.json");
     if (!IsRegularFile(config)) {
-      return BadInput(Msg("{} holds no config.json: give a file, or the directory of a model", path));
+      MSP_ASSIGN_OR_RETURN(const bool found, AddRunDirectory(path, out));
+      if (found) return OkStatus();
+      return BadInput(Msg("{} holds no configuration: give a file, or the directory of a model or of a run", path));
     }
     return AddFile(config, out);
   }
@@ -211,6 +257,12 @@ Status AddFile(const std::string& path, Configuration* out) {
   }
   if (EndsWith(path, ".log") || EndsWith(path, ".txt") || EndsWith(path, ".out")) {
     MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+    // A list of packages is short.
+    const bool may_list = file.text().size() <= kMaxPackageList;
+    if (auto packages = ReadPackageList(may_list ? file.text() : ""); !packages.empty()) {
+      out->packages.insert(out->packages.end(), packages.begin(), packages.end());
+      return OkStatus();
+    }
     MSP_ASSIGN_OR_RETURN(std::vector<ConfigSource> sources, ReadLogSettings(file.text(), path));
     for (ConfigSource& source : sources) out->sources.push_back(std::move(source));
     return OkStatus();

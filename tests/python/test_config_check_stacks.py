@@ -650,3 +650,35 @@ def test_groups_of_experts_and_smoothed_labels(tmp_path):
     smoothed = LLAMAFACTORY + "label_smoothing_factor: 0.1\n"
     _, found = compare(tmp_path / "s", {"a.yaml": smoothed}, {"b.yaml": LLAMAFACTORY})
     assert failing(found) == {"data.loss_members": ("label_smoothing_factor 0.1", "label_smoothing_factor 0.0")}
+
+
+def test_the_directory_of_a_run_and_the_output_of_pip(tmp_path):
+    frozen = "transformers==4.45.2\nnumpy==1.26.4\n-e git+https://host/x@1#egg=x\nmine @ file:///x\n"
+    listed = "Package      Version\n------------ -------\ntransformers 4.57.1\nnumpy        1.26.4\n"
+    files = {
+        "train.yaml": LLAMAFACTORY,
+        "run.sh": "llamafactory-cli train train.yaml seed=12\n",
+        "tokenizer_config.json": "{}",
+    }
+    side(tmp_path / "one", files | {"environment.txt": frozen, "train.log": "loss 1.0\n"})
+    side(tmp_path / "two", files | {"pip.txt": listed, "notes.txt": "a run of mine\nthat went well\n"})
+    done = run(["config_check", "-tp", tmp_path / "one", "-gp", tmp_path / "two", "--json"])
+    found = {finding["rule"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert found["prepare.seed"]["target"] == "12" and found["optimizer.lr"]["verdict"] == "pass"
+    versions = found["other.known_versions"]
+    assert versions["verdict"] == "warn" and "4.45.2" in versions["target"] and "4.57.1" in versions["golden"]
+
+
+def test_a_configuration_that_wandb_kept(tmp_path):
+    values = [
+        line.split(": ")
+        for line in AXOLOTL.replace("datasets:\n  - path: /d/talks.jsonl\n    type: chat_template\n", "").splitlines()
+    ]
+    kept = "wandb_version: 1\n_wandb:\n  desc: null\n  value:\n    cli_version: 0.17\n"
+    kept += "".join(f"{key}:\n  desc: null\n  value: {value}\n" for key, value in values)
+    side(tmp_path / "run" / "files", {"config.yaml": kept})
+    (plain,) = side(tmp_path, {"a.yml": AXOLOTL})
+    done = run(["config_check", "-tp", tmp_path / "run", "-gp", plain, "--json"])
+    report = json.loads(done.stdout)
+    assert report["target_frameworks"] == ["Axolotl"] and report["verdicts"]["fail"] == 0
+    assert next(f for f in report["findings"] if f["rule"] == "optimizer.lr")["target"] in ("3.0e-05", "3e-05")

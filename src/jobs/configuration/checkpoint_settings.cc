@@ -105,6 +105,8 @@ Status AddCheckpointSettings(const std::string& path, Configuration* out) {
   MSP_ASSIGN_OR_RETURN(const bool trainer, AddTrainer(directory, out));
   if (found || trainer) return OkStatus();
   auto checkpoint = OpenCheckpoint(path);
+  const bool of_run = IsDirectory(path) && (!checkpoint.ok() || !checkpoint->arguments);
+  if (of_run && AddFile(path, out).ok()) return OkStatus();
   if (!checkpoint.ok()) return checkpoint.status();
   const size_t file = static_cast<size_t>(checkpoint->arguments_file);
   if (checkpoint->arguments &&
