@@ -2,8 +2,11 @@
 
 import json
 
+import numpy as np
 import pytest
+import torch
 from graph_cases import run
+from safetensors.torch import save_file
 
 MEGATRON = """#!/bin/bash
 torchrun --nproc_per_node 4 pretrain_gpt.py --num-layers 16 --hidden-size 1024 --ffn-hidden-size 2816 --num-attention-heads 16 \\
@@ -682,3 +685,24 @@ def test_a_configuration_that_wandb_kept(tmp_path):
     report = json.loads(done.stdout)
     assert report["target_frameworks"] == ["Axolotl"] and report["verdicts"]["fail"] == 0
     assert next(f for f in report["findings"] if f["rule"] == "optimizer.lr")["target"] in ("3.0e-05", "3e-05")
+
+
+@pytest.mark.parametrize(
+    "name", ["batch_0.pt", "inputs.npy", "rank0/text.npy", "rank0/decoder_input_ids.npy", "sample.safetensors"]
+)
+def test_recorded_batches_have_the_names_of_their_loaders(name, tmp_path):
+    for most, verdict in ((MODEL["vocab_size"] - 1, "pass"), (MODEL["vocab_size"], "fail")):
+        path = tmp_path / str(most) / "batches" / "step_0" / name
+        path.parent.mkdir(parents=True)
+        ids = np.array([[0, 5, most]])
+        if name.endswith(".npy"):
+            np.save(path, ids)
+        elif name.endswith(".pt"):
+            torch.save({"input_ids": torch.from_numpy(ids), "labels": torch.full((1, 3), 10**6)}, path)
+        else:
+            save_file({"input_ids": torch.from_numpy(ids), "position_ids": torch.full((1, 3), 10**6)}, path)
+        side(tmp_path / str(most), {"config.json": MODEL})
+        batches, model = tmp_path / str(most) / "batches", tmp_path / str(most) / "config.json"
+        done = run(["config_check", "-tp", batches, model, "--json"], check=False)
+        found = {finding["rule"]: finding["verdict"] for finding in json.loads(done.stdout)["findings"]}
+        assert found["other.input_ids"] == verdict

@@ -32,10 +32,26 @@ StatusOr<std::vector<std::pair<int64_t, std::string>>> Numbered(const std::strin
   return out;
 }
 
-bool IsTokenFile(std::string_view name) {
-  constexpr std::array<std::string_view, 3> kEndings{".npy", ".pt", ".safetensors"};
-  return (name.starts_with("tokens") || name.starts_with("input_ids")) &&
-         std::any_of(kEndings.begin(), kEndings.end(), [&](auto ending) { return name.ends_with(ending); });
+/// Names that loaders give to ids: of a file without its ending, or of a tensor in it.
+bool IsTokenName(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kWhole{"text", "inputs", "input",  "ids",  "src",
+                                                    "x",    "0",      "args.0", "arg0", "data"};
+  if (Contains(name, "token_type") || Contains(name, "tokens_per") || Contains(name, "mask")) return false;
+  return name.starts_with("token") || name.ends_with("tokens") || Contains(name, "input_ids") ||
+         std::find(kWhole.begin(), kWhole.end(), name) != kWhole.end();
+}
+
+/// The name without the ending of a file of tensors; "" for another file.
+std::string_view StemOf(std::string_view name) {
+  for (const std::string_view ending : {".npy", ".npz", ".pt", ".safetensors"}) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return {};
+}
+
+/// A file that holds a batch, the tensors of which have names.
+bool IsBatchName(std::string_view stem) {
+  return stem.starts_with("batch") || stem.starts_with("sample") || stem.starts_with("data");
 }
 
 /// The rows of the last dimension, as far as there is room for them.
@@ -57,9 +73,12 @@ void AddRows(const FileTensor& t, TokenRows* rows) {
   }
 }
 
-Status AddTokens(const std::string& path, std::vector<NamedFeatures>* out, TokenRows* rows) {
+StatusOr<bool> AddTokens(const std::string& path, bool named, std::vector<NamedFeatures>* out, TokenRows* rows) {
   MSP_ASSIGN_OR_RETURN(const TensorFile file, TensorFile::Open(path));
+  const size_t before = out->size();
   for (const FileTensor& t : file.tensors()) {
+    // One tensor of a file that is named so is the ids, whatever its own name.
+    if (!IsTokenName(t.name) && !(named && file.tensors().size() == 1)) continue;
     Stats stats;
     if (!ComputeStats(t.view(), &stats) || stats.count == 0) continue;
     TensorFeatures features{stats.max, stats.min, stats.mean, stats.norm};
@@ -70,7 +89,7 @@ Status AddTokens(const std::string& path, std::vector<NamedFeatures>* out, Token
     out->push_back({"input_ids", true, features});
     AddRows(t, rows);
   }
-  return OkStatus();
+  return out->size() > before;
 }
 
 }  // namespace
@@ -80,11 +99,17 @@ StatusOr<bool> AddRecordedBatches(const std::string& directory, Pack* pack, Toke
   MSP_ASSIGN_OR_RETURN(const auto steps, Numbered(directory, "step"));
   for (const auto& [step, step_path] : steps) {
     MSP_ASSIGN_OR_RETURN(const auto ranks, Numbered(step_path, "rank"));
-    for (const auto& [rank, path] : ranks) {
+    const std::vector<std::pair<int64_t, std::string>> of_one = {{0, step_path}};
+    for (const auto& [rank, path] : ranks.empty() ? of_one : ranks) {
       MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
       for (const std::string& name : names) {
-        if (!IsTokenFile(name)) continue;
-        MSP_RETURN_IF_ERROR(AddTokens(JoinPath(path, name), &pack->dataset[{step, rank}], rows));
+        const std::string_view stem = StemOf(name);
+        if (stem.empty() || (!IsTokenName(stem) && !IsBatchName(stem))) continue;
+        std::vector<NamedFeatures> features;
+        MSP_ASSIGN_OR_RETURN(const bool ids, AddTokens(JoinPath(path, name), IsTokenName(stem), &features, rows));
+        if (!ids) continue;
+        auto& all = pack->dataset[{step, rank}];
+        all.insert(all.end(), features.begin(), features.end());
         found = true;
       }
     }
