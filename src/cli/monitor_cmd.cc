@@ -41,6 +41,8 @@ Status ShowJudgement(const JudgeArguments& arguments, const CommandContext& cont
     if (loss.empty())
       return BadInput(Msg("{} has no loss: give a log or a csv file with a column loss", arguments.loss));
     for (size_t i = 0; i < loss.size(); ++i) request.loss.emplace_back(loss.steps[i], loss.values[i]);
+    const Curve& rates = curves.of(CurveKind::kLearningRate);
+    for (size_t i = 0; i < rates.size(); ++i) request.rates.emplace_back(rates.steps[i], rates.values[i]);
   }
   MSP_ASSIGN_OR_RETURN(const JudgedDirectory judgement, JudgeDirectory(request));
   context.json ? PrintJson(JudgementJson(judgement)) : PrintForPeople(JudgementText(judgement));

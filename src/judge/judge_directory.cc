@@ -132,6 +132,7 @@ StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request) {
     ranks.insert(source.rank);
   }
   std::map<int64_t, double> loss(request.loss.begin(), request.loss.end());
+  const std::map<int64_t, double> rates(request.rates.begin(), request.rates.end());
   const bool own_loss = !loss.empty();
   const std::vector<std::string> value{"value"};
   const std::vector<Place> places = PlacesInOrder(sources);
@@ -143,6 +144,7 @@ StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request) {
     if (const auto found = loss.find(step); own_loss && found != loss.end()) {
       judge.Put(judge.AddRow({0, "loss", 0, "loss", -1}, value), {&found->second, 1});
     }
+    if (const auto found = rates.find(step); found != rates.end()) judge.PutRate(found->second);
     judge.EndStep(step);
   }
   out.ranks = ranks.size();

@@ -17,7 +17,8 @@ namespace msprobe {
 
 struct JudgeRequest {
   std::string directory;
-  std::vector<std::pair<int64_t, double>> loss;  // (step, value), where the monitor has none
+  std::vector<std::pair<int64_t, double>> loss;   // (step, value), where the monitor has none
+  std::vector<std::pair<int64_t, double>> rates;  // (step, learning rate), where a log has it
   JudgeOptions options;
 };
 

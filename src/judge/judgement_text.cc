@@ -64,6 +64,9 @@ Message HowChanged(Detector detector, double before, double after) {
     case Detector::kReplicas: return Msg("differs between replicas");
     case Detector::kReduction: return Msg("changed between the backward pass and the optimizer");
     case Detector::kClip: return Msg("is {:.3g} and clipping held it at {:.3g}", after, before);
+    case Detector::kPinned: return Msg("is clipped to {:.3g} at each step, and was {:.3g} at least", after, before);
+    case Detector::kReset:
+      return Msg("fell from {:.3g} to {:.3g} in one step, further than any decay: it was reset", before, after);
     default: break;
   }
   const bool positive = before > 0 && after > 0;
@@ -177,7 +180,7 @@ void WriteEvent(const JudgedEvent& event, const JudgedDirectory& judgement, Json
 }  // namespace
 
 Message EventText(const JudgedEvent& event, const JudgedDirectory& judgement) {
-  if (event.by_law) return LawText(event.laws.front());
+  if (event.by_law || event.law_first) return LawText(event.laws.front());
   const Message where = Where(event);
   const Message what =
       where.empty() ? KnownText(MetricName(event.table, event.column)) : Metric(event.table, event.column, where);
@@ -202,11 +205,11 @@ Message JudgementText(const JudgedDirectory& judgement) {
   }
   for (const JudgedEvent& event : judgement.events) {
     text += Msg("{}\n", EventText(event, judgement));
-    for (size_t i = event.by_law ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
+    for (size_t i = event.by_law || event.law_first ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
       text += Msg("  {}\n", LawText(event.laws[i]));
     }
     if (event.laws.size() > kShownInText) text += Msg("  and {} more laws\n", event.laws.size() - kShownInText);
-    for (size_t i = 1; i < event.evidence.size() && i < kShownInText; ++i) {
+    for (size_t i = event.law_first ? 0 : 1; i < event.evidence.size() && i < kShownInText; ++i) {
       const RowChange& c = event.evidence[i];
       text += Msg("  {}\n", ChangeText(c, judgement.rows[c.row], judgement.ranks));
     }

@@ -37,6 +37,12 @@ JudgedEvent EventOf(const BrokenLaw& law) {
 
 void AddTo(const BrokenLaw& law, JudgedEvent* event) {
   event->laws.push_back(law);
+  // A law that broke as early says more than a statistic; a relation that broke at the same step is as certain.
+  const bool earlier = law.step < event->onset || (law.step == event->onset && !IsExact(event->detector));
+  if (!event->by_law && event->laws.size() == 1 && earlier) {
+    event->law_first = true;
+    event->onset = law.step;
+  }
   if (law.culprit && (event->rank_undecided || (!event->culprit && !event->by_law))) {
     event->culprit = law.culprit;
     event->rank_undecided = false;

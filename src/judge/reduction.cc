@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kSameFactor = 1e-4, kOtherFactor = 1e-2;  // relative; between them nothing is said
 constexpr size_t kLongEnough = 100, kFewestClipped = 10;
-constexpr double kAtLimit = 1e-4, kAboveLimit = 1e-2;
+constexpr double kAtLimit = 1e-4, kAboveLimit = 1e-2, kFarBelow = 0.5;
 
 double FactorOf(const RunJudge::Row& reduced, const RunJudge::Row& own) {
   const double a = reduced.now[reduced.norm], b = own.now[own.norm];
@@ -81,6 +81,24 @@ void RunJudge::JudgeReduction(Reduction* reduction) {
   }
 }
 
+// From a step on clipping holds the norm of all gradients at a value that no step before came near.
+void RunJudge::JudgePinned(Reduction* reduction, double total) {
+  std::vector<double>& last = reduction->last;
+  const bool same = !last.empty() && std::fabs(total - last.back()) <= kAtLimit * last.back();
+  if (!same) reduction->pinned_since = step_;
+  reduction->pinned = same ? reduction->pinned + 1 : 1;
+  last.push_back(total);
+  if (last.size() < kLongEnough) return;
+  if (reduction->pinned == kFewestClipped) {
+    const double before = *std::min_element(last.begin(), last.end() - static_cast<std::ptrdiff_t>(kFewestClipped));
+    const size_t row = reduction->rows[0];
+    if (total > 0 && total < kFarBelow * before) {
+      Tell(row, rows_[row].norm, {Detector::kPinned, reduction->pinned_since, kExactStrength, before, total});
+    }
+  }
+  if (last.size() > 2 * kLongEnough) last.erase(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(kLongEnough));
+}
+
 // The norm of all gradients, which clipping holds at a limit.
 void RunJudge::JudgeClip(Reduction* reduction) {
   double squares = 0;
@@ -94,6 +112,7 @@ void RunJudge::JudgeClip(Reduction* reduction) {
   if (count == 0) return;
   const double total = std::sqrt(squares);
   ++reduction->totals;
+  JudgePinned(reduction, total);
   if (reduction->told_clip) return;
   if (total > reduction->limit * (1 + kAtLimit)) {
     const bool known = reduction->at_limit >= kFewestClipped && reduction->totals >= kLongEnough;

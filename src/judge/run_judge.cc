@@ -129,6 +129,7 @@ void RunJudge::JudgeRow(size_t number) {
     if (std::isnan(row.now[c]) && c != row.norm) continue;
     if (auto change = row.watches[c]->Add(step_, row.now[c], least)) {
       if (change->strength < kExactStrength / 2) change->strength *= TrustIn(row.key.table);
+      if (IsOfSchedule(row, *change)) continue;
       if (change->strength >= least) Tell(number, c, *change);
     }
   }
@@ -209,36 +210,6 @@ void RunJudge::JudgeReplicas(Peers* peers) {
   ++peers->equal;
 }
 
-// Three ranks and more: how far each is from the median of all, which the data of a step move little.
-void RunJudge::JudgeAgainstRanks(Peers* peers) {
-  if (peers->rows.size() < 3 || peers->equal > 0) return;
-  std::vector<double> values;
-  for (const size_t row : peers->rows) {
-    const Row& r = rows_[row];
-    if (r.norm == SIZE_MAX || !(r.now[r.norm] > 0) || !std::isfinite(r.now[r.norm])) return;
-    values.push_back(std::log(r.now[r.norm]));
-  }
-  std::vector<double> sorted = values;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
-  const double median = sorted[sorted.size() / 2];
-  for (size_t i = 0; i < values.size(); ++i) {
-    Row& row = rows_[peers->rows[i]];
-    if (!row.against) {
-      row.against.emplace(SeriesScale::kLinear, false);
-      row.against->IgnoreCalm();
-      if (IsGradient(row.key.table)) row.against->IgnoreDips();
-      ++watched_;
-    }
-    if (const auto change = row.against->Add(step_, values[i] - median, support_strength())) {
-      Tell(peers->rows[i], row.norm, *change, static_cast<int64_t>(row.key.rank));
-      changes_.back().against_ranks = true;
-      if (change->detector == Detector::kVariance) continue;  // its values are noise, not norms
-      changes_.back().change.before = std::exp(change->before + median);
-      changes_.back().change.after = std::exp(change->after + median);
-    }
-  }
-}
-
 void RunJudge::JudgePeers() {
   for (Peers& peers : peers_) {
     if (peers.rows.size() < 2) continue;
@@ -246,17 +217,20 @@ void RunJudge::JudgePeers() {
     JudgeReplicas(&peers);
     JudgeAgainstRanks(&peers);
   }
+  JudgeRanksTogether();
 }
 
 void RunJudge::EndStep(int64_t step) {
   step_ = step;
   const size_t first = changes_.size();
+  FollowSchedules();
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (!rows_[i].together) JudgeRow(i);
   }
   JudgeTogether();
   JudgeMissing();
   JudgeOutside();
+  JudgeReset();
   JudgePeers();
   for (auto& [rank, reduction] : reductions_) {
     JudgeReduction(&reduction);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/schedule.h"
 #include "judge/series_watch.h"
 
 namespace msprobe {
@@ -58,6 +59,8 @@ class RunJudge {
   size_t AddRow(const RowKey& key, std::span<const std::string> columns);
   /// Its values in the open step.
   void Put(size_t row, std::span<const double> values);
+  /// The learning rate of the open step, where a log has it: what it explains is no change of an update.
+  void PutRate(double rate);
   /// Judges the step. `changes()` grows.
   void EndStep(int64_t step);
 
@@ -72,6 +75,7 @@ class RunJudge {
     size_t peers = SIZE_MAX;                          // index of peers_
     size_t partner = SIZE_MAX;                        // row whose values it has to repeat or to follow
     size_t held = 0;                                  // steps in which a relation held
+    int64_t step = 0;                                 // of a moment: of its last value
     bool never_held = false;
     size_t norm = SIZE_MAX;  // column
     double level = 0;        // of the logarithm of the norm, over the last steps
@@ -105,6 +109,9 @@ class RunJudge {
     std::vector<size_t> rows;  // grad_reduced
     size_t held = 0, no_growth = 0, at_limit = 0, totals = 0;
     double limit = 0;
+    std::vector<double> last;  // norms of all gradients
+    size_t pinned = 0;         // steps in which it was the same
+    int64_t pinned_since = 0;
     bool off = false, told_growth = false, told_clip = false;
   };
   void Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit = {});
@@ -114,13 +121,19 @@ class RunJudge {
   static bool IsGradient(const std::string& table);
   static double TrustIn(const std::string& table);
   static double LeastOf(const std::string& table);
+  SeriesWatch* AddTogether(size_t rank, const std::string& table);
+  void FollowSchedules();
+  bool IsOfSchedule(const Row& row, const Change& change) const;
   void JudgeMissing();
   void JudgeOutside();
+  void JudgeReset();
   void JudgePeers();
   void JudgeAgainstRanks(Peers* peers);
+  void JudgeRanksTogether();
   void JudgeReplicas(Peers* peers);
   void JudgeReduction(Reduction* reduction);
   void JudgeClip(Reduction* reduction);
+  void JudgePinned(Reduction* reduction, double total);
   bool IsHere(size_t row) const { return rows_[row].seen == step_count_; }
 
   JudgeOptions options_;
@@ -130,7 +143,11 @@ class RunJudge {
   std::unordered_map<std::string, size_t> peer_ids_;
   std::map<size_t, Reduction> reductions_;
   std::map<std::pair<size_t, std::string>, size_t> together_;  // (rank, table) -> its row
-  std::unordered_map<std::string, size_t> table_rows_;         // rows of a table that came in this step
+  std::map<std::pair<size_t, std::string>, size_t> ranks_together_;
+  std::map<std::pair<size_t, std::string>, std::vector<double>> from_ranks_;  // in this step, of each row
+  std::optional<Schedule> rates_;
+  std::map<size_t, Schedule> updates_;                  // by rank
+  std::unordered_map<std::string, size_t> table_rows_;  // rows of a table that came in this step
   std::vector<RowChange> changes_;
   size_t ranks_ = 0, watched_ = 0, few_ = 0, losses_ = 0;
   int64_t step_count_ = 0, step_ = 0, last_step_ = -1;

@@ -14,7 +14,8 @@ constexpr size_t kSpikeBase = 8, kLevelBase = 32;
 constexpr std::array<size_t, 2> kLevelWindows{8, 24};
 constexpr size_t kTrendSpan = 96, kTrendWindow = 24;
 constexpr size_t kNoiseWindow = 24, kNoiseBase = 72;
-constexpr size_t kShortestRun = 4;  // of equal values; of zeros twice that
+constexpr size_t kShortestRun = 4;       // of equal values; of zeros twice that
+constexpr size_t kMovedLongEnough = 50;  // steps with another value, after which it is one that changes
 constexpr double kRunFactor = 4;
 enum : size_t { kOfSpike, kOfShortLevel, kOfLongLevel, kOfTrend, kOfNoise };
 // How much overlapping windows reduce what a strength says: their statistics change slowly, so the tail that they show
@@ -43,6 +44,8 @@ const char* DetectorName(Detector detector) {
     case Detector::kReplicas: return "replicas_differ";
     case Detector::kReduction: return "gradient_changed";
     case Detector::kClip: return "above_clip";
+    case Detector::kPinned: return "clipped_lower";
+    case Detector::kReset: return "moments_reset";
   }
   return "";
 }
@@ -92,6 +95,7 @@ std::optional<Change> SeriesWatch::Runs(int64_t step, double value) {
     equal_run_ = 0;
     told_equal_ = false;
     equal_since_ = step;
+    if (count_ > 0) ++moved_;
   } else {
     ++equal_run_;
   }
@@ -109,7 +113,8 @@ std::optional<Change> SeriesWatch::Runs(int64_t step, double value) {
   if (!told_zeros_ && zero_run_ >= limit(longest_zeros_, 2 * kShortestRun)) {
     told_zeros_ = told_equal_ = true;
     change = {Detector::kZeros, zero_since_, kExactStrength / 2, Back(MedianOf(0, kLevelBase)), 0};
-  } else if (repeats_ && !zero && !told_equal_ && equal_run_ >= limit(longest_equal_, kShortestRun)) {
+  } else if (repeats_ && !zero && !told_equal_ && moved_ >= kMovedLongEnough &&
+             equal_run_ >= limit(longest_equal_, kShortestRun)) {
     told_equal_ = true;
     change = {Detector::kStuck, equal_since_, kExactStrength / 2, value, value};
   }

@@ -25,6 +25,8 @@ enum class Detector : uint8_t {
   kReplicas,   ///< replicas on ranks differ
   kReduction,  ///< gradients change between backward pass and optimizer by more than a common factor
   kClip,       ///< the norm of all gradients is above the limit that clipping held
+  kPinned,     ///< clipping holds the norm of all gradients at a limit below all there was
+  kReset,      ///< a running mean falls further than its decay can take it
 };
 /// The word of texts and JSON.
 const char* DetectorName(Detector detector);
@@ -95,6 +97,7 @@ class SeriesWatch {
   std::array<Statistic, kStatistics> statistics_;
   double last_ = 0;
   size_t equal_run_ = 0, longest_equal_ = 0, zero_run_ = 0, longest_zeros_ = 0, finite_ = 0;
+  size_t moved_ = 0;  // values that differ from the one before: a constant has none, and cannot stop
   int64_t equal_since_ = 0, zero_since_ = 0;
   size_t quiet_ = 0;  // steps after a change in which only a stronger one is told
   double told_strength_ = 0;

@@ -32,6 +32,21 @@ void RunJudge::JudgeApart(size_t number, double away) {
   changes_.back().against_layers = true;
 }
 
+SeriesWatch* RunJudge::AddTogether(size_t rank, const std::string& table) {
+  Row row;
+  row.key = {rank, table, 0, "", -1};
+  row.columns = {"norm"};
+  row.together = true;
+  row.norm = 0;
+  row.watches.resize(1);
+  row.watches[0].emplace(SeriesScale::kLinear, false);
+  if (IsGradient(table)) row.watches[0]->IgnoreDips();
+  row.now = row.before = {0};
+  rows_.push_back(std::move(row));
+  ++few_;
+  return &*rows_.back().watches[0];
+}
+
 void RunJudge::JudgeTogether() {
   struct Away {
     size_t row;
@@ -52,19 +67,7 @@ void RunJudge::JudgeTogether() {
   for (auto& [place, values] : all) {
     if (values.size() < kFewestRows) continue;
     const auto [known, fresh] = together_.emplace(place, rows_.size());
-    if (fresh) {
-      Row row;
-      row.key = {place.first, place.second, 0, "", -1};
-      row.columns = {"norm"};
-      row.together = true;
-      row.norm = 0;
-      row.watches.resize(1);
-      row.watches[0].emplace(SeriesScale::kLinear, false);
-      if (IsGradient(place.second)) row.watches[0]->IgnoreDips();
-      row.now = row.before = {0};
-      rows_.push_back(std::move(row));
-      ++few_;
-    }
+    if (fresh) AddTogether(place.first, place.second);
     std::vector<double> sorted;
     for (const Away& away : values) sorted.push_back(away.value);
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
@@ -78,7 +81,7 @@ void RunJudge::JudgeTogether() {
         change->after = std::exp(change->after - change->before);
         change->before = 1;
       }
-      Tell(known->second, 0, *change);
+      if (!IsOfSchedule(row, *change)) Tell(known->second, 0, *change);
     }
   }
 }

@@ -172,7 +172,8 @@ class EventMaker {
                                 }) < static_cast<std::ptrdiff_t>(std::max<size_t>(layers.size() / 2, 2));
     const bool together =
         std::any_of(first.begin(), first.end(), [&](const RowChange& c) { return rows_[c.row].together; });
-    event->all_layers = event->detector == Detector::kClip || (together && !IsExact(event->detector)) ||
+    event->all_layers = event->detector == Detector::kClip || event->detector == Detector::kPinned ||
+                        (together && !IsExact(event->detector)) ||
                         (share >= kMostOfLayers && total > 2 && !one_stands_out);
     if (event->detector == Detector::kReduction && layers.size() == 1 && best >= kExactStrength &&
         rows_[first.front().row].never_held == false) {
@@ -201,6 +202,14 @@ class EventMaker {
   const std::vector<RunJudge::Row>& rows_;
   std::map<std::string, std::set<std::string>> table_layers_;
 };
+
+// A relation that breaks is no consequence of a change that broke none.
+bool IsNew(const RowChange& next, const JudgedEvent& event) {
+  return IsExact(next.change.detector) &&
+         std::none_of(event.evidence.begin(), event.evidence.end(), [&](const RowChange& c) {
+           return IsExact(c.change.detector) && c.step <= event.told + kAsideSteps;
+         });
+}
 
 }  // namespace
 
@@ -237,7 +246,9 @@ std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
       strongest = std::max(strongest, c.step <= told + kAsideSteps ? c.change.strength : 0.0);
     while (i + 1 < all.size() && (all[i + 1].step <= last + kEventSpan || !judge.IsAlarm(all[i + 1]))) {
       const RowChange& next = all[i + 1];
-      if (next.step > told + kAsideSteps && next.change.strength >= kFarStronger * strongest) break;
+      if (next.step > told + kAsideSteps &&
+          (next.change.strength >= kFarStronger * strongest || IsNew(next, events.back())))
+        break;
       ++i;
       if (judge.IsAlarm(all[i])) last = all[i].step;
     }

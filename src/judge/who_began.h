@@ -31,6 +31,7 @@ struct JudgedEvent {
   double factor = 0;                 // after / before where that says something; else 0
   std::optional<int64_t> loss_step;  // where the loss shows it
   std::vector<BrokenLaw> laws;       // that broke about this time
+  bool law_first = false;            // a law began it: the first of them
   bool by_law = false;               // no series shows it: the table is "law", the column the name of the law
   std::optional<int64_t> lead() const { return loss_step ? std::optional(*loss_step - onset) : std::nullopt; }
 };
