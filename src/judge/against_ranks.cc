@@ -7,25 +7,31 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kFewestRowsOfRank = 3;
+constexpr size_t kFewestRowsOfRank = 3, kFewestForMedian = 3;
 
 }  // namespace
 
-// Three ranks and more: how far each is from the median of all, which the data of a step move little.
+// How far each is from the others, and of three and more from the median of all, which the data of a step move little.
 void RunJudge::JudgeAgainstRanks(Peers* peers) {
-  if (peers->rows.size() < 3 || peers->equal > 0) return;
+  if (peers->equal > 0) return;
   std::vector<double> values;
+  double sum = 0;
   for (const size_t row : peers->rows) {
     const Row& r = rows_[row];
     if (r.norm == SIZE_MAX || !(r.now[r.norm] > 0) || !std::isfinite(r.now[r.norm])) return;
     values.push_back(std::log(r.now[r.norm]));
+    sum += values.back();
   }
   std::vector<double> sorted = values;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2), sorted.end());
   const double median = sorted[sorted.size() / 2];
   for (size_t i = 0; i < values.size(); ++i) {
     Row& row = rows_[peers->rows[i]];
-    from_ranks_[{row.key.rank, row.key.table}].push_back(values[i] - median);
+    if (IsGradient(row.key.table)) {
+      const double others = (sum - values[i]) / static_cast<double>(values.size() - 1);
+      from_ranks_[{row.key.rank, row.key.table}].push_back(values[i] - others);
+    }
+    if (values.size() < kFewestForMedian) continue;
     if (!row.against) {
       row.against.emplace(SeriesScale::kLinear, false);
       row.against->IgnoreCalm();
@@ -42,24 +48,22 @@ void RunJudge::JudgeAgainstRanks(Peers* peers) {
   }
 }
 
-// The data of a rank move one row; what scales its loss or its gradients moves all of them.
+// The data of a rank move one row; what scales its loss or its gradients moves all of them, at all steps.
 void RunJudge::JudgeRanksTogether() {
   for (auto& [place, values] : from_ranks_) {
     if (values.size() < kFewestRowsOfRank) continue;
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
-    const auto [known, fresh] = ranks_together_.emplace(place, rows_.size());
-    if (fresh) AddTogether(place.first, place.second)->IgnoreCalm();
-    Row& row = rows_[known->second];
-    row.seen = step_count_;
-    row.now[0] = *middle;
-    auto change = row.watches[0]->Add(step_, row.now[0], support_strength());
-    if (!change) continue;
-    if (change->detector != Detector::kVariance) {
-      change->after = std::exp(change->after - change->before);
-      change->before = 1;
+    const auto [known, fresh] = ranks_together_.try_emplace(place);
+    if (fresh) {
+      known->second.row = rows_.size();
+      AddTogether(place.first, place.second);
     }
-    Tell(known->second, 0, *change, static_cast<int64_t>(place.first));
+    auto change = known->second.watch.Add(step_, *middle, support_strength());
+    if (!change) continue;
+    change->after = std::exp(change->after - change->before);
+    change->before = 1;
+    Tell(known->second.row, 0, *change, static_cast<int64_t>(place.first));
     changes_.back().against_ranks = true;
   }
   from_ranks_.clear();

@@ -86,6 +86,9 @@ Message HowChanged(Detector detector, double before, double after) {
 
 Message Whose(const JudgedEvent& event, size_t ranks) {
   if (ranks < 2) return {};
+  if (event.rank_undecided && event.detector != Detector::kReplicas && !event.by_law) {
+    return Msg("one of two ranks beside the other, and none can say which is wrong");
+  }
   if (event.rank_undecided) return Msg("the replicas differ and no majority says which rank is wrong");
   if (event.culprit) return Msg("rank {} only", *event.culprit);
   if (event.ranks.size() == ranks || event.ranks.empty()) return Msg("all ranks");

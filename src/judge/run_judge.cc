@@ -129,7 +129,7 @@ void RunJudge::JudgeRow(size_t number) {
     if (std::isnan(row.now[c]) && c != row.norm) continue;
     if (auto change = row.watches[c]->Add(step_, row.now[c], least)) {
       if (change->strength < kExactStrength / 2) change->strength *= TrustIn(row.key.table);
-      if (IsOfSchedule(row, *change)) continue;
+      if (IsOfSchedule(row, *change) || IsOfGradient(row, *change)) continue;
       if (change->strength >= least) Tell(number, c, *change);
     }
   }
@@ -224,13 +224,13 @@ void RunJudge::EndStep(int64_t step) {
   step_ = step;
   const size_t first = changes_.size();
   FollowSchedules();
+  JudgeMoments();
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (!rows_[i].together) JudgeRow(i);
   }
   JudgeTogether();
   JudgeMissing();
   JudgeOutside();
-  JudgeReset();
   JudgePeers();
   for (auto& [rank, reduction] : reductions_) {
     JudgeReduction(&reduction);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/rank_watch.h"
 #include "judge/schedule.h"
 #include "judge/series_watch.h"
 
@@ -75,7 +76,12 @@ class RunJudge {
     size_t peers = SIZE_MAX;                          // index of peers_
     size_t partner = SIZE_MAX;                        // row whose values it has to repeat or to follow
     size_t held = 0;                                  // steps in which a relation held
-    int64_t step = 0;                                 // of a moment: of its last value
+    /// Of a moment: the fastest it moved for its gradient, and when it last was faster.
+    struct Pace {
+      double rise = 0, fall = 0;
+      size_t steps = 0;
+      int64_t step = INT64_MIN, left_at = INT64_MIN;
+    } pace;
     bool never_held = false;
     size_t norm = SIZE_MAX;  // column
     double level = 0;        // of the logarithm of the norm, over the last steps
@@ -126,7 +132,10 @@ class RunJudge {
   bool IsOfSchedule(const Row& row, const Change& change) const;
   void JudgeMissing();
   void JudgeOutside();
-  void JudgeReset();
+  void JudgeMoments();
+  void JudgeReset(size_t row);
+  void FollowPace(size_t row);
+  bool IsOfGradient(const Row& row, const Change& change) const;
   void JudgePeers();
   void JudgeAgainstRanks(Peers* peers);
   void JudgeRanksTogether();
@@ -143,7 +152,11 @@ class RunJudge {
   std::unordered_map<std::string, size_t> peer_ids_;
   std::map<size_t, Reduction> reductions_;
   std::map<std::pair<size_t, std::string>, size_t> together_;  // (rank, table) -> its row
-  std::map<std::pair<size_t, std::string>, size_t> ranks_together_;
+  struct RankTogether {
+    size_t row = 0;
+    RankWatch watch;
+  };
+  std::map<std::pair<size_t, std::string>, RankTogether> ranks_together_;
   std::map<std::pair<size_t, std::string>, std::vector<double>> from_ranks_;  // in this step, of each row
   std::optional<Schedule> rates_;
   std::map<size_t, Schedule> updates_;                  // by rank

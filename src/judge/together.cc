@@ -23,7 +23,7 @@ void RunJudge::JudgeApart(size_t number, double away) {
     ++watched_;
   }
   auto change = row.apart->Add(step_, away, support_strength());
-  if (!change) return;
+  if (!change || IsOfGradient(row, *change)) return;
   change->strength *= TrustIn(row.key.table);
   const double now = row.now[row.norm];
   change->before = now / std::exp(change->after - change->before);

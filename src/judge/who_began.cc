@@ -79,18 +79,25 @@ class EventMaker {
 
   // Who began is first: exact ones and alarms before what supports them, by onset, phase and strength.
   void Order(int64_t told, std::vector<RowChange>* near) const {
+    const bool any_certain = std::any_of(near->begin(), near->end(), [&](const RowChange& c) {
+      return c.change.strength >= kExactStrength / 2 && IsCandidate(c, told);
+    });
+    // Beside what is certain, a change that is no alarm by itself only supports it.
+    const auto leads = [&](const RowChange& c) { return IsCandidate(c, told) && (!any_certain || judge_.IsAlarm(c)); };
+    // The first of equal values may be a right one.
+    const auto began = [](const RowChange& c) { return c.change.onset + (c.change.detector == Detector::kStuck); };
     int64_t onset = INT64_MAX;
     for (const RowChange& c : *near) {
-      if (IsCandidate(c, told)) onset = std::min(onset, c.change.onset);
+      if (leads(c)) onset = std::min(onset, began(c));
     }
     const auto rank_of = [&](const RowChange& c) {
       const RunJudge::Row& row = rows_[c.row];
       // Where a level changed is known to a few steps, all else exactly.
       const bool sharp = IsExact(c.change.detector) || c.change.detector == Detector::kSpike;
-      const int64_t late = std::max<int64_t>(c.change.onset - onset - (sharp ? 0 : kSameTime), 0);
+      const int64_t late = std::max<int64_t>(began(c) - onset - (sharp ? 0 : kSameTime), 0);
       const bool certain = c.change.strength >= kExactStrength / 2 && late == 0;
-      return std::make_tuple(!IsCandidate(c, told), IsLoss(row), !(IsExact(c.change.detector) && certain), late,
-                             !certain, certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
+      return std::make_tuple(!leads(c), IsLoss(row), !(IsExact(c.change.detector) && certain), late, !certain,
+                             certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
                              -c.change.strength);
     };
     std::stable_sort(near->begin(), near->end(),
@@ -150,7 +157,8 @@ class EventMaker {
     for (const auto& [rank, strength] : strongest) {
       if (strength >= kNearStrength * best) event->ranks.push_back(rank);
     }
-    if (judge_.ranks() < 2 || event->ranks.size() != 1) return;
+    event->rank_undecided = lead.against_ranks && judge_.ranks() == 2;
+    if (judge_.ranks() < 2 || event->ranks.size() != 1 || event->rank_undecided) return;
     event->culprit = static_cast<int64_t>(event->ranks[0]);
   }
 
