@@ -82,8 +82,16 @@ class EventMaker {
     const bool any_certain = std::any_of(near->begin(), near->end(), [&](const RowChange& c) {
       return c.change.strength >= kExactStrength / 2 && IsCandidate(c, told);
     });
-    // Beside what is certain, a change that is no alarm by itself only supports it.
-    const auto leads = [&](const RowChange& c) { return IsCandidate(c, told) && (!any_certain || judge_.IsAlarm(c)); };
+    double strongest = 0;
+    for (const RowChange& c : *near) {
+      const bool counts = IsCandidate(c, told) && c.change.strength < kExactStrength / 2;
+      if (counts) strongest = std::max(strongest, c.change.strength);
+    }
+    // Beside what is certain or far stronger, a change that is no alarm by itself only supports it.
+    const auto leads = [&](const RowChange& c) {
+      if (!IsCandidate(c, told)) return false;
+      return judge_.IsAlarm(c) || (!any_certain && c.change.strength >= kNearStrength * strongest);
+    };
     // The first of equal values may be a right one.
     const auto began = [](const RowChange& c) { return c.change.onset + (c.change.detector == Detector::kStuck); };
     int64_t onset = INT64_MAX;
