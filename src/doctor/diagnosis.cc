@@ -129,6 +129,17 @@ bool IsBitEqual(const DoctorEvidence& evidence) {
   return dumps && same(evidence.curves.loss) && same(evidence.curves.norm);
 }
 
+/// Causes that later stages name: what is seen first does not make another setting, dtype or op.
+void AddLater(StageId first, Diagnosis* out) {
+  if (!ResultOf(*out, first).exact) return;
+  for (const DoctorStage& stage : DoctorStages()) {
+    const StageResult& result = ResultOf(*out, stage.id);
+    if (stage.id <= first || result.verdict != StageVerdict::kDiffers || !result.exact || !result.own) continue;
+    out->also.push_back({fmt::format("at stage \"{}\", too: {}", stage.en, result.cause_text.en),
+                         fmt::format("在“{}”阶段还有：{}", stage.zh, result.cause_text.zh)});
+  }
+}
+
 /// Nothing differs for certain.
 void JudgeAgreement(const DoctorEvidence& evidence, Diagnosis* out) {
   const bool seen = AnythingSeen(*out);
@@ -233,6 +244,7 @@ Diagnosis Diagnose(const DoctorEvidence& evidence) {
   out.outcome = Diagnosis::Outcome::kParted;
   TakeResult(*seen, ResultOf(out, *seen), &out);
   WeighConfig(evidence, seen, &out);
+  AddLater(*seen, &out);
   out.bug = out.exact;
   if (!out.exact) out.next = NextFrom(out, *seen);
   return out;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "doctor/dump_values.h"
 #include "doctor/graft/graft_calls.h"
 #include "dump/reader.h"
 #include "jobs/run_compare.h"
@@ -14,29 +15,11 @@
 namespace msprobe {
 namespace {
 
-/// dump.json of one rank of a step: what holds for all of them is read there.
-std::string FirstDumpFile(const std::string& step) {
-  if (IsRegularFile(JoinPath(step, "dump.json"))) return JoinPath(step, "dump.json");
-  const auto names = ListDirectory(step);
-  if (!names.ok()) return {};
-  for (const std::string& name : *names) {
-    const std::string file = JoinPath(JoinPath(step, name), "dump.json");
-    if (IsRegularFile(file)) return file;
-  }
-  return {};
-}
-
 /// The index of an op, and how many there are.
 struct OpPlace {
   size_t at = 0, first_backward = 0, last_backward = 0, ops = 0;
   bool found = false, first_input_whole = false;
 };
-
-/// Whether an item of an op holds whole numbers or truths: data, masks and positions, but nothing that is computed.
-bool IsWhole(const JsonValue& item) {
-  const std::string_view dtype = item["dtype"].Text();
-  return Contains(dtype, "int") || Contains(dtype, "Int") || Contains(dtype, "bool") || Contains(dtype, "Bool");
-}
 
 /// "input.1" of {"input_args": [..], "input_kwargs": {..}}.
 bool ItemIsWhole(const JsonValue& op, std::string_view item) {
@@ -224,6 +207,12 @@ class DumpComparison {
       out_.gaps.push_back(std::move(gap));
     }
     out_.bit_equal = out_.bit_equal && out_.story.outcome == Story::Outcome::kEqual;
+    if (!out_.given && !out_.bit_equal) {
+      if (auto given = FindGivenData(FirstDumpFile(pair.a), FirstDumpFile(pair.b))) {
+        out_.given = std::move(given);
+        out_.given_step = pair.step;
+      }
+    }
     return OkStatus();
   }
 
@@ -235,7 +224,12 @@ class DumpComparison {
     const bool target = origin.cause != Cause::kMissingOp;
     const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
     DumpOrigin found{StageOf(origin, place, pair.step, before), pair.step, origin,
-                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug"};
+                     origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug", false};
+    if (origin.cause == Cause::kMissingOp || origin.cause == Cause::kExtraOp) {
+      const std::string has = FirstDumpFile(target ? pair.b : pair.a), lacks = FirstDumpFile(target ? pair.a : pair.b);
+      const bool here = origin.ranks.empty() || origin.ranks == std::vector<int>{0};
+      found.elsewhere = here && HoldsOutputs(has, origin.op, lacks);
+    }
     const bool weight = origin.cause == Cause::kWeight && !IsUpdate(origin, place);
     if (suspect_ && suspect_->origin.step == pair.step - 1 && weight && !suspect_->frameworks_differ) {
       out_.origin = std::move(suspect_->origin);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "diagnose/story/story.h"
+#include "doctor/dump_values.h"
 #include "doctor/files/run_files.h"
 #include "doctor/stage.h"
 
@@ -16,7 +17,8 @@ struct DumpOrigin {
   StageId stage = StageId::kStep1Loss;
   int step = -1;
   StoryOrigin origin;
-  std::string verdict;  // "bug", "suspicious"
+  std::string verdict;     // "bug", "suspicious"
+  bool elsewhere = false;  // only one run calls it, and the other has its values all the same
 };
 
 struct DumpEvidence {
@@ -31,6 +33,8 @@ struct DumpEvidence {
   bool origin_open = false;  // it is in an update, and no later step says whether it changed a weight
   bool unknown = false;      // ops differ and none begins it
   int unknown_step = -1;
+  std::optional<GivenData> given;  // labels, ids or masks that differ
+  int given_step = -1;
   Story story;       // of the step that differs, else of the last
   std::string html;  // report of that comparison
   std::vector<Message> notes;

@@ -51,6 +51,7 @@ struct StageResult {
   BothWords cause_text;             // for people
   BothWords fix;
   bool exact = false;            // the cause is named, not only the stage
+  bool own = false;              // what an earlier stage differs in does not make it
   bool firm = false;             // kUnsure for a reason that steps which agree do not explain
   std::optional<NextRun> next;   // the cheapest that would decide this stage
   std::optional<NextRun> offer;  // what shows this stage alone, where another run shows more at once

@@ -15,7 +15,7 @@ bool IsClean(const DumpEvidence& dumps, int step) {
 
 /// Whether the recorded steps show the stage and agree there.
 bool DumpsPass(const DumpEvidence& dumps, StageId stage) {
-  if (!dumps.seen) return false;
+  if (!dumps.seen || (stage == StageId::kData && dumps.given)) return false;
   const bool first = dumps.first_step && (IsClean(dumps, 0) || IsClean(dumps, -1));
   const bool begins = dumps.origin && dumps.origin->step <= 0;
   switch (stage) {
@@ -89,9 +89,18 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
     const CurveEvidence& curves = evidence.curves;
     const int apart = FirstApart(curves);
     const bool split = origin.cause == Cause::kShape && (apart < 0 || apart > dumps.origin->step);
-    const bool without_effect =
-        apart < 0 && FirstUnsure(curves) < 0 && curves.loss.points.size() >= 3 && !curves.norm.points.empty();
-    const bool bug = dumps.origin->verdict == "bug" && origin.cause != Cause::kShape && !dumps.origin_open;
+    const bool without_effect = AllStepsAgree(curves);
+    // A setting of a call, with another result: how small it is depends on the values, not on the cause.
+    const bool setting = origin.cause == Cause::kArgument && origin.verdict == RulerVerdict::kSuspicious;
+    const bool bug = (setting || dumps.origin->verdict == "bug") && origin.cause != Cause::kShape && !dumps.origin_open;
+    if (curves.seen && !bug && without_effect && dumps.origin->elsewhere) {
+      RaiseVerdict(StageVerdict::kPass, out);
+      out->evidence.push_back(
+          Both("dumps: only one run calls {}, and the other has its values all the same; the losses "
+               "and norms of all steps agree",
+               "dump：只有一侧调用 {}，但另一侧有相同的数值；各步的 loss 与 norm 一致", origin.op));
+      return true;
+    }
     if (curves.seen && !bug && (split || without_effect)) {
       // It may be code that is written or split otherwise; printed losses do not show all that a difference does.
       AddStory(dumps, out);
@@ -107,6 +116,8 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
     out->cause = CauseKey(origin);
     out->cause_text = {StoryHeadline(dumps.story, Language::kEnglish), StoryHeadline(dumps.story, Language::kChinese)};
     out->exact = true;
+    out->own = origin.cause == Cause::kArgument || origin.cause == Cause::kMissingOp ||
+               origin.cause == Cause::kExtraOp || origin.cause == Cause::kDType || origin.cause == Cause::kOp;
     if (stage == StageId::kOptimizer && origin.cause == Cause::kWeight) {
       // Seen in the second step, made in the first.
       out->step = 0;
@@ -215,6 +226,10 @@ void AddGraftLines(const DoctorEvidence& evidence, StageId stage, StageResult* o
   }
 }
 
+bool AllStepsAgree(const CurveEvidence& curves) {
+  return FirstApart(curves) < 0 && FirstUnsure(curves) < 0 && curves.loss.points.size() >= 3 &&
+         !curves.norm.points.empty();
+}
 int FirstApart(const CurveEvidence& curves) { return Earliest(curves.loss.parted, curves.norm.parted); }
 int FirstUnsure(const CurveEvidence& curves) { return Earliest(curves.loss.unsure, curves.norm.unsure); }
 

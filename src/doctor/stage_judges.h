@@ -29,5 +29,7 @@ BothWords PointWords(const std::string& en, const std::string& zh, const CurvePo
 /// The first step at which a printed curve parts, or may; -1: none.
 int FirstApart(const CurveEvidence& curves);
 int FirstUnsure(const CurveEvidence& curves);
+/// Losses and norms, of three steps or more.
+bool AllStepsAgree(const CurveEvidence& curves);
 
 }  // namespace msprobe

@@ -31,7 +31,7 @@ void AddRecords(const OptimizerEvidence& records, StageResult* out) {
   }
   out->verdict = StageVerdict::kDiffers;
   out->step = 0;
-  out->exact = named;
+  out->exact = out->own = named;
   out->cause = "term " + records.term;
   out->cause_text = records.how;
   out->fix = Both("compare this term in the code of both optimizers", "比较两侧优化器代码中的这一项");
@@ -57,7 +57,7 @@ StageResult JudgeOptimizer(const DoctorEvidence& evidence) {
     if (early) {
       out.verdict = StageVerdict::kDiffers;
       out.step = curves.rate.parted->step;
-      out.exact = true;
+      out.exact = out.own = true;
       out.cause = "learning rate of step " + std::to_string(curves.rate.parted->number);
       out.cause_text = Both("the learning rates differ", "学习率不同");
       out.fix = Both("set the same learning rate, schedule and warmup", "设置相同的学习率、调度与预热");

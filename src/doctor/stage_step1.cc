@@ -8,7 +8,13 @@ StageResult JudgeStep1Loss(const DoctorEvidence& evidence) {
   StageResult out;
   const CurveEvidence& curves = evidence.curves;
   AddDumpVerdict(evidence, StageId::kStep1Loss, &out);
-  if (evidence.dumps.unknown && evidence.dumps.unknown_step <= 0) {
+  const bool cut = !evidence.dumps.story.cut.empty() && AllStepsAgree(curves);
+  if (evidence.dumps.unknown && evidence.dumps.unknown_step <= 0 && cut) {
+    out.evidence.push_back(
+        Both("dumps: the work is divided in another way, so that ops cannot be compared; the losses and "
+             "norms of all {} steps agree",
+             "dump：两侧的切分方式不同，无法逐算子比较；全部 {} 步的 loss 与 norm 一致", curves.loss.points.size()));
+  } else if (evidence.dumps.unknown && evidence.dumps.unknown_step <= 0) {
     RaiseVerdict(StageVerdict::kUnsure, &out);
     out.evidence.push_back(Both("dumps: ops of step 1 differ beyond rounding, and none of them begins it",
                                 "dump：第 1 步的算子差异超出舍入，但无法确定起点"));
