@@ -58,6 +58,7 @@ void RunJudge::JudgeRanksTogether() {
     if (fresh) {
       known->second.row = rows_.size();
       AddTogether(place.first, place.second);
+      --few_;  // it weighs how many times it looks itself
     }
     auto change = known->second.watch.Add(step_, *middle, support_strength());
     if (!change) continue;

@@ -10,8 +10,9 @@ constexpr size_t kRankHistory = 500, kRankBase = 100;
 constexpr size_t kFewestLater = 24;
 constexpr double kOfNormal = 0.8;     // of what a normal distribution says: the tails of a mean are not quite its own
 constexpr double kFarOut = 3;         // robust standard deviations: what is farther counts as much
+constexpr double kMostOfRank = 30;    // never as certain as a relation
 constexpr double kLeastOfRank = 0.2;  // on the logarithm
-constexpr double kMoreCertain = 2, kForSplits = 1, kStandsOut = 1.3;
+constexpr double kMoreCertain = 1.5, kForSplits = 1, kStandsOut = 1.3;
 constexpr double kAsLikely = 1;          // difference of squares of standard errors: two thirds of all cases are within
 constexpr double kOfDeviation = 1.4826;  // of a normal distribution: its standard deviation in median deviations
 
@@ -69,7 +70,7 @@ Split BestSplit(const std::vector<double>& values, double variance, double alike
     if (one.strength * one.strength >= most * most - kAsLikely) best = one;
   }
   const double share = std::erfc(most / std::sqrt(2.0));
-  best.strength = share > 0 ? std::max(0.0, -std::log10(share) * kOfNormal - kForSplits) : kExactStrength / 2;
+  best.strength = std::clamp(share > 0 ? -std::log10(share) * kOfNormal - kForSplits : kMostOfRank, 0.0, kMostOfRank);
   return best;
 }
 
@@ -92,7 +93,7 @@ std::optional<Change> RankWatch::Add(int64_t step, double away, double least) {
   const Spread old = SpreadOf(held.data(), split.at), now = SpreadOf(&held[split.at], held.size() - split.at);
   split = BestSplit(held, std::max(old.variance, now.variance), Alike(held.data(), split.at, old));
   if (std::fabs(split.after - split.before) < kLeastOfRank) return std::nullopt;
-  if (split.strength < std::max(least, told_ > 0 ? told_ + kMoreCertain : 0)) return std::nullopt;
+  if (split.strength < std::max(least, kMoreCertain * told_)) return std::nullopt;
   told_ = split.strength;
   // What grows further began where it first stood out.
   size_t began = split.at;

@@ -47,6 +47,9 @@ std::string CommonPlace(const std::vector<std::string>& layers) {
   return common;
 }
 
+// A rank beside the others, all rows together: where it began is known least.
+bool OfManySteps(const RowChange& c, const RunJudge::Row& row) { return c.against_ranks && row.together; }
+
 class EventMaker {
  public:
   explicit EventMaker(const RunJudge& judge) : judge_(judge), rows_(judge.rows()) {
@@ -88,8 +91,11 @@ class EventMaker {
       if (counts) strongest = std::max(strongest, c.change.strength);
     }
     // Beside what is certain or far stronger, a change that is no alarm by itself only supports it.
+    const bool any_sharp = std::any_of(near->begin(), near->end(), [&](const RowChange& c) {
+      return IsCandidate(c, told) && judge_.IsAlarm(c) && !IsOfManySteps(c);
+    });
     const auto leads = [&](const RowChange& c) {
-      if (!IsCandidate(c, told)) return false;
+      if (!IsCandidate(c, told) || (any_sharp && IsOfManySteps(c))) return false;
       return judge_.IsAlarm(c) || (!any_certain && c.change.strength >= kNearStrength * strongest);
     };
     // The first of equal values may be a right one.
@@ -112,6 +118,8 @@ class EventMaker {
                      [&](const RowChange& a, const RowChange& b) { return rank_of(a) < rank_of(b); });
   }
 
+  bool IsOfManySteps(const RowChange& c) const { return OfManySteps(c, rows_[c.row]); }
+
   bool IsCandidate(const RowChange& c, int64_t told) const {
     if (c.step > told + kAsideSteps) return false;
     return judge_.IsAlarm(c) || (c.step <= told && c.change.strength >= kEarlyStrength);
@@ -124,7 +132,7 @@ class EventMaker {
     const RunJudge::Row& row = rows_[lead.row];
     for (const RowChange& c : near) {
       const RunJudge::Row& other = rows_[c.row];
-      if (other.key.table != row.key.table) continue;
+      if (other.key.table != row.key.table || IsOfManySteps(c) != IsOfManySteps(lead)) continue;
       const bool sharp = IsExact(lead.change.detector) || lead.change.detector == Detector::kSpike;
       if (std::llabs(c.change.onset - lead.change.onset) > (sharp ? 0 : kSameTime)) continue;
       if (IsExact(lead.change.detector) && c.change.detector != lead.change.detector) continue;
@@ -153,7 +161,8 @@ class EventMaker {
     std::map<size_t, double> strongest;
     for (const RowChange& c : first) {
       double& s = strongest[rows_[c.row].key.rank];
-      s = std::max(s, c.change.strength);
+      // One rank that moves away from the others moves each of those from the mean of the rest by half as much or less.
+      s = std::max(s, IsOfManySteps(c) ? std::fabs(std::log(c.change.after / c.change.before)) : c.change.strength);
     }
     const RowChange& lead = first.front();
     if (lead.change.detector == Detector::kReplicas) {
@@ -262,9 +271,9 @@ std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
       strongest = std::max(strongest, c.step <= told + kAsideSteps ? c.change.strength : 0.0);
     while (i + 1 < all.size() && (all[i + 1].step <= last + kEventSpan || !judge.IsAlarm(all[i + 1]))) {
       const RowChange& next = all[i + 1];
-      if (next.step > told + kAsideSteps &&
-          (next.change.strength >= kFarStronger * strongest || IsNew(next, events.back())))
-        break;
+      const bool stronger =
+          next.change.strength >= kFarStronger * strongest && !OfManySteps(next, judge.rows()[next.row]);
+      if (next.step > told + kAsideSteps && (stronger || IsNew(next, events.back()))) break;
       ++i;
       if (judge.IsAlarm(all[i])) last = all[i].step;
     }
