@@ -112,6 +112,60 @@ TEST(Diagnosis, AnOpThatIsNamedStaysTheCauseWhereNoTermExplainsTheUpdate) {
   EXPECT_EQ(Diagnose(evidence).cause, "term eps");
 }
 
+/// 20 steps whose losses and norms agree but for rounding, and dumps that begin to differ at an op.
+DoctorEvidence AgreeingWith(Cause cause) {
+  DoctorEvidence out = PartingAt(30, 0);
+  out.curves.norm = out.curves.loss;
+  StoryOrigin origin;
+  origin.cause = cause;
+  origin.op = "Functional.silu.1.forward";
+  origin.verdict = RulerVerdict::kSuspicious;
+  out.dumps.seen = out.dumps.first_step = true;
+  out.dumps.steps = {0};
+  out.dumps.story.outcome = Story::Outcome::kOrigin;
+  out.dumps.story.origins = {origin};
+  out.dumps.origin = DumpOrigin{StageId::kStep1Loss, 0, origin, "suspicious", false};
+  return out;
+}
+
+TEST(Diagnosis, AnOpThatOnlyOneRunCallsIsNoEvidenceWhereTheOtherHasItsValues) {
+  DoctorEvidence evidence = AgreeingWith(Cause::kMissingOp);
+  EXPECT_EQ(Diagnose(evidence).outcome, Diagnosis::Outcome::kUndecided);
+  evidence.dumps.origin->elsewhere = true;
+  EXPECT_EQ(Diagnose(evidence).outcome, Diagnosis::Outcome::kRounding);
+  evidence.curves = PartingAt(5, 0.1).curves;
+  EXPECT_EQ(Diagnose(evidence).outcome, Diagnosis::Outcome::kParted);
+}
+
+TEST(Diagnosis, ASettingOfACallIsTheCauseThoughTheLossesAgree) {
+  const Diagnosis d = Diagnose(AgreeingWith(Cause::kArgument));
+  EXPECT_EQ(d.outcome, Diagnosis::Outcome::kParted);
+  EXPECT_EQ(d.cause, "argument Functional.silu.1.forward");
+}
+
+TEST(Diagnosis, StepsThatAreCutOtherwiseAgreeWhereAllLossesDo) {
+  DoctorEvidence evidence = AgreeingWith(Cause::kShape);
+  evidence.dumps.origin.reset();
+  evidence.dumps.unknown = true;
+  evidence.dumps.unknown_step = 0;
+  EXPECT_EQ(Diagnose(evidence).outcome, Diagnosis::Outcome::kUndecided);
+  evidence.dumps.story.cut = evidence.dumps.story.origins;
+  EXPECT_EQ(Diagnose(evidence).outcome, Diagnosis::Outcome::kRounding);
+}
+
+TEST(Diagnosis, DataThatDifferComeFirstAndALaterCauseIsToldToo) {
+  DoctorEvidence evidence = AgreeingWith(Cause::kDType);
+  evidence.curves = PartingAt(0, 0.1).curves;
+  evidence.dumps.origin->verdict = "bug";
+  evidence.dumps.given = GivenData{"Functional.nll_loss.0.forward", "input.1", "Min -1", "Min 0"};
+  evidence.dumps.given_step = 0;
+  const Diagnosis d = Diagnose(evidence);
+  EXPECT_EQ(d.stage, StageId::kData);
+  EXPECT_TRUE(d.exact);
+  ASSERT_EQ(d.also.size(), 1u);
+  EXPECT_NE(d.also[0].en.find("loss of step 1"), std::string::npos);
+}
+
 TEST(Diagnosis, WhatAGraftCannotSayIsSaidInBothLanguages) {
   DoctorEvidence evidence = Growing(GraftEvidence::Outcome::kUnknown);
   for (const Message& why :
