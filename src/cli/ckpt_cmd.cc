@@ -16,6 +16,7 @@
 #include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "judgement/judgement_json.h"
+#include "weights/causes/weight_causes.h"
 #include "weights/convert/convert.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
@@ -55,8 +56,8 @@ void WritePlace(const Checkpoint& a, const Checkpoint& b, std::string_view key, 
   });
 }
 
-void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightDiff& diff, bool exact,
-               JsonWriter* json) {
+void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair, const WeightDiff& diff,
+               const Message& how, bool exact, JsonWriter* json) {
   json->BeginObject();
   json->Member("a", pair.a.label());
   json->Member("b", pair.b.label());
@@ -68,6 +69,7 @@ void WriteDiff(const Checkpoint& a, const Checkpoint& b, const WeightPair& pair,
   json->Member("shape_b", pair.b.shape);
   const bool no_copy = exact && diff.verdict == WeightVerdict::kRoundOff;
   json->Member("verdict", WeightVerdictText(no_copy ? WeightVerdict::kDiffers : diff.verdict));
+  if (!how.empty()) json->Member("how", how);
   if (pair.same_shape) {
     json->Member("elements", diff.count);
     json->Member("equal_share", diff.count > 0 ? static_cast<double>(diff.equal) / static_cast<double>(diff.count) : 1);
@@ -89,6 +91,7 @@ struct CkptResult {
   Checkpoint a, b;
   NameMap map;
   std::vector<WeightDiff> diffs;
+  std::vector<Message> causes;      // of the pairs
   std::vector<std::string> copies;  // names of tensors whose copies on other ranks differ
   bool exact = false;               // B is to be a copy of A
 
@@ -147,6 +150,7 @@ std::vector<Judgement> JudgementsOf(const CkptResult& r) {
       continue;
     }
     add(KindOf(verdict), r.map.pairs[i].a.label(), KnownText(WeightVerdictText(verdict)));
+    if (!r.causes[i].empty()) out.back().evidence.push_back(r.causes[i]);
     if (r.diffs[i].allowed > 0 && !r.exact) out.back().figure = r.diffs[i].error / r.diffs[i].allowed;
   }
   for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
@@ -177,14 +181,16 @@ std::string ResultJson(const CkptResult& r) {
   json.ArrayMember("only_b", r.map.only_b, [&](const WeightTensor& t) { json.Value(t.label()); });
   json.Key("weights");
   json.BeginArray();
-  for (size_t i = 0; i < r.diffs.size(); ++i) WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], r.exact, &json);
+  for (size_t i = 0; i < r.diffs.size(); ++i) {
+    WriteDiff(r.a, r.b, r.map.pairs[i], r.diffs[i], r.causes[i], r.exact, &json);
+  }
   json.EndArray();
   WriteConclusion(Conclude(JudgementsOf(r)), &json);
   json.EndObject();
   return out + "\n";
 }
 
-std::string PairLine(const CkptResult& r, size_t i) {
+Message PairLine(const CkptResult& r, size_t i) {
   const WeightPair& pair = r.map.pairs[i];
   const WeightDiff& d = r.diffs[i];
   const bool no_copy = r.exact && d.verdict == WeightVerdict::kRoundOff;
@@ -192,7 +198,7 @@ std::string PairLine(const CkptResult& r, size_t i) {
   if (pair.a.label() != pair.b.label()) out += " | " + pair.b.label();
   out += fmt::format(": {}", WeightVerdictText(no_copy ? WeightVerdict::kDiffers : d.verdict));
   if (!pair.note.empty()) out += " (" + pair.note + ")";
-  if (!pair.same_shape) return out + " " + ShapeText(pair.a.shape) + " | " + ShapeText(pair.b.shape) + "\n";
+  if (!pair.same_shape) return Message(out + " " + ShapeText(pair.a.shape) + " | " + ShapeText(pair.b.shape) + "\n");
   if (d.verdict != WeightVerdict::kBitEqual) {
     out += fmt::format(", l2 {:.6g}, max abs {:.6g}, {:.6g} ulp, equal {} of {}", d.l2, d.max_abs, d.max_ulp, d.equal,
                        d.count);
@@ -200,7 +206,9 @@ std::string PairLine(const CkptResult& r, size_t i) {
   out += "\n";
   if (d.first) out += "    first: " + PlaceText(r.a, r.b, pair, *d.first) + "\n";
   if (d.worst && d.first && d.worst->a != d.first->a) out += "    worst: " + PlaceText(r.a, r.b, pair, *d.worst) + "\n";
-  return out;
+  Message lines(out);
+  if (!r.causes[i].empty()) lines += Msg("    how: {}\n", r.causes[i]);
+  return lines;
 }
 
 Message ResultText(const CkptResult& r, bool all) {
@@ -226,7 +234,7 @@ Message ResultText(const CkptResult& r, bool all) {
   for (size_t i = 0; i < r.diffs.size(); ++i) {
     if (!all && r.diffs[i].verdict == WeightVerdict::kBitEqual) continue;
     if (!all && ++shown > kMostShown) continue;
-    out += Message(PairLine(r, i));
+    out += PairLine(r, i);
   }
   if (shown > kMostShown) out += Msg("  ... {} more: --all, or -o FILE\n", shown - kMostShown);
   for (const auto& [side, only] : {std::pair{"A", &r.map.only_a}, {"B", &r.map.only_b}}) {
@@ -260,6 +268,33 @@ Status WriteText(const std::string& path, const std::string& text) {
   return file.Commit();
 }
 
+void NoteFileAlone(CkptResult* r) {
+  const auto alone =
+      std::find_if(r->diffs.begin(), r->diffs.end(), [](const WeightDiff& d) { return d.file_alone.has_value(); });
+  if (alone == r->diffs.end()) return;
+  const std::string& file = r->a.files[static_cast<size_t>(*alone->file_alone)].path;
+  std::string other;
+  if (alone->first) other = r->b.files[static_cast<size_t>(alone->first->file_b)].path;
+  r->map.notes.push_back(
+      Msg("nothing in {} is bit-equal, and all that lies in other files is: it, or {}, is of another step (stale)",
+          file, other.empty() ? r->b.path : other));
+}
+
+/// Numbers beside the states that both sides keep under one name; a group that only one has shows by its learning rate.
+void TakeSettings(CkptResult* r) {
+  std::map<std::string_view, int> sides;
+  for (const WeightTensor& t : r->a.settings) sides[t.name] |= 1;
+  for (const WeightTensor& t : r->b.settings) sides[t.name] |= 2;
+  const auto is_rate = [](std::string_view name) { return name.ends_with(".lr"); };
+  const bool groups =
+      std::any_of(sides.begin(), sides.end(), [&](auto& s) { return s.second == 3 && is_rate(s.first); });
+  for (Checkpoint* c : {&r->a, &r->b}) {
+    for (const WeightTensor& t : c->settings) {
+      if (sides[t.name] == 3 || (groups && is_rate(t.name))) c->tensors.push_back(t);
+    }
+  }
+}
+
 Status RunCkptCompare(const CkptArgs& args, const CommandContext& context) {
   CkptResult r;
   r.exact = args.exact;
@@ -268,13 +303,17 @@ Status RunCkptCompare(const CkptArgs& args, const CommandContext& context) {
   if (args.optimizer) {
     r.a.tensors = std::move(r.a.optimizer);
     r.b.tensors = std::move(r.b.optimizer);
+    TakeSettings(&r);
   }
   std::optional<MapFile> file;
   if (!args.map.empty()) {
     MSP_ASSIGN_OR_RETURN(file, ReadMapFile(args.map));
   }
   MSP_ASSIGN_OR_RETURN(r.map, MatchWeights(&r.a, &r.b, file ? &*file : nullptr));
+  LeaveOutCounts(r.a, r.b, &r.map);
   MSP_ASSIGN_OR_RETURN(r.diffs, CompareWeights(r.a, r.b, r.map.pairs));
+  r.causes = CausesOf(r.a, r.map.pairs, r.diffs);
+  NoteFileAlone(&r);
   if (!args.optimizer) {
     MSP_RETURN_IF_ERROR(CheckCopies(r.a, &r.copies));
     MSP_RETURN_IF_ERROR(CheckCopies(r.b, &r.copies));

@@ -214,7 +214,8 @@ StatusOr<WeightEvidence> CompareCheckpoints(const RunFiles& a, const RunFiles& b
     }
     MSP_ASSIGN_OR_RETURN(Checkpoint x, OpenCheckpoint(left.path));
     MSP_ASSIGN_OR_RETURN(Checkpoint y, OpenCheckpoint(partner.path));
-    MSP_ASSIGN_OR_RETURN(const NameMap map, MatchWeights(&x, &y, nullptr));
+    MSP_ASSIGN_OR_RETURN(NameMap map, MatchWeights(&x, &y, nullptr));
+    LeaveOutCounts(x, y, &map);
     MSP_ASSIGN_OR_RETURN(const std::vector<WeightDiff> diffs, CompareWeights(x, y, map.pairs));
     WeightEvidence::Pair pair{left.path,         partner.path,      left.step, diffs.size(), 0, 0,
                               map.only_a.size(), map.only_b.size(), {},        {},           {}};

@@ -35,6 +35,8 @@ struct Checkpoint {
   std::vector<CheckpointFile> files;
   std::vector<WeightTensor> tensors;    // weights and buffers, in the order of the files
   std::vector<WeightTensor> optimizer;  // states of the optimizer, under names of their own
+  std::vector<WeightTensor> settings;   // numbers beside them: learning rates, counts of steps; they lie in `numbers`
+  std::deque<double> numbers;
   /// Copies of whole tensors that other ranks hold; they should be equal to the tensor of the same name.
   std::vector<WeightTensor> copies;
   std::map<std::string, std::set<std::string>> unread;  // classes of objects among the tensors, and where they are

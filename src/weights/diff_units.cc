@@ -125,6 +125,7 @@ void TakeMetrics(const TensorMetrics& m, UnitSums* out) {
   out->max_ulp = m.loops[0].at[1];
   out->tolerance = m.loops[0].at[2];
   out->largest = m.loops[0].at[3];
+  if (m.loops.size() > 1) out->excess = m.loops[1].at[0];
 }
 
 void TakeEqual(const DiffUnit& unit, UnitSums* out) {
@@ -185,7 +186,8 @@ UnitSums MeasureUnit(const DiffUnit& unit, double plus_a, double plus_b) {
   std::optional<Raised> raised_a, raised_b;
   const WeightBlock& a = plus_a != 0 ? raised_a.emplace(unit.a, plus_a).block : unit.a;
   const WeightBlock& b = plus_b != 0 ? raised_b.emplace(unit.b, plus_b).block : unit.b;
-  const PairLoop* const loops[] = {UlpLoop(unit.a.dtype, unit.b.dtype)};
+  std::vector<const PairLoop*> loops{UlpLoop(unit.a.dtype, unit.b.dtype)};
+  if (const PairLoop* excess = ExcessLoop(unit.a.dtype, unit.b.dtype)) loops.push_back(excess);
   const MetricsOptions options{.worst = 1, .threads = false, .release = {}, .loops = loops};
   const TensorMetrics metrics = CompareTensors(a.view(), b.view(), options);
   if (metrics.state != PairState::kCompared) {

@@ -21,6 +21,8 @@ struct UnitSums {
   int64_t count = 0, equal = 0, differ = 0;  // differ: NaN or infinite on one side only
   double products = 0, squares_a = 0, squares_b = 0, squares_diff = 0;
   double max_abs = 0, max_rel = 0, max_ulp = 0, tolerance = 0, largest = 0;
+  double excess =
+      0;  // the most that an element is apart beyond what rounding to the coarser type allows; see ulp_loop.h
   bool identical = true;           // the same type and bits
   int64_t first = -1, worst = -1;  // elements of the box, in C order; -1 where none differs
   double first_a = 0, first_b = 0, worst_a = 0, worst_b = 0, worst_abs = -1;

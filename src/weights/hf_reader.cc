@@ -62,6 +62,30 @@ Status CheckIndex(const std::string& index, const std::string& name, const std::
   return OkStatus();
 }
 
+/// What transformers' Trainer saves beside the weights.
+void ReadTrainer(const std::string& directory, Checkpoint* out) {
+  for (const std::string_view name : {"optimizer.pt", "optimizer.bin", "scheduler.pt", "scheduler.bin"}) {
+    const std::string path = JoinPath(directory, name);
+    if (!PathExists(path)) continue;
+    const StatusOr<int> file = out->AddFile(path);
+    const StatusOr<const PtValue*> value = file.ok() ? OpenTorch(*file, out) : file.status();
+    if (!value.ok()) {
+      out->notes.push_back(Msg("{} is not read: {}", OneLine(path), value.status().text()));
+    } else if (name.starts_with("optimizer")) {
+      ListStates(**value, "", *file, out);
+    } else {
+      ListSettings(**value, "scheduler", *file, out);
+    }
+  }
+  const std::string path = JoinPath(directory, "trainer_state.json");
+  if (out->optimizer.empty() || !PathExists(path)) return;
+  const StatusOr<int> file = out->AddFile(path);
+  JsonDoc doc;
+  if (!file.ok() || !ParseJson(out->text(*file), path, &doc).ok() || !doc.IsObject()) return;
+  const JsonValue* step = doc.Find("global_step");
+  if (step && step->IsInt()) AddSetting("trainer_state.global_step", static_cast<double>(step->Int()), *file, out);
+}
+
 }  // namespace
 
 Status ReadHuggingFace(const std::string& directory, Checkpoint* out) {
@@ -93,6 +117,7 @@ Status ReadHuggingFace(const std::string& directory, Checkpoint* out) {
     part.tensors.assign(out->tensors.begin() + static_cast<int64_t>(before), out->tensors.end());
     MSP_RETURN_IF_ERROR(CheckIndex(index, name, wanted, part));
   }
+  ReadTrainer(directory, out);
   out->format = map.size() > 1 ? fmt::format("{}, {} files", kind, map.size()) : kind;
   return OkStatus();
 }

@@ -24,6 +24,15 @@ bool IsTable(const std::string& name) {
   return what == "embed" || what == "head";
 }
 
+/// Zeros of a bias and ones of a norm are no proof that two weights are one.
+bool IsConstant(const WeightTensor& t) {
+  const size_t size = ElementSize(t.dtype);
+  const auto count = static_cast<size_t>(std::min<int64_t>(t.elements(), 4096));
+  std::vector<char> bytes(count * size);
+  GatherElements(t, 0, static_cast<int64_t>(count), bytes.data());
+  return count == 0 || std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end(), bytes.begin());
+}
+
 /// One side of the matching: its parts, and which of them have a partner.
 struct Side {
   Checkpoint* checkpoint;
@@ -52,6 +61,7 @@ class WeightMatcher {
     }
     ByRole();
     Tied();
+    Tied();  // the bias of a table that is tied by now
     if (values_) {
       WholeByValues();
       ByValues();
@@ -174,14 +184,17 @@ class WeightMatcher {
         pair.note.clear();
         if (!BringTogether(&pair, true)) continue;
         done[i] = true;
+        tied_modules_.insert(ModuleOf(part.tensor));
         AddPair(std::move(pair), false);
       }
       Drop(done, &sides_[s].parts);
     }
   }
 
+  static std::string ModuleOf(const WeightTensor& t) { return t.name.substr(0, t.name.rfind('.')); }
+
   /// The pair of the weight that `part` is tied to: it lies in the same bytes, or is the table of words of a model that
-  /// says that its tables are tied.
+  /// says that its tables are tied, or has the bits of a table, or of another weight of a model that says so.
   WeightPair* Twin(size_t s, const RoleTensor& part) {
     const auto& facts_a = sides_[0].checkpoint->facts;
     const auto& facts_b = sides_[1].checkpoint->facts;
@@ -194,6 +207,12 @@ class WeightMatcher {
           own.blocks[0].data == part.tensor.blocks[0].data && own.shape == part.tensor.shape && own.part.empty();
       const bool table = says && part.table && IsTable(own.name);
       if (same_bytes || table) return &pair;
+    }
+    for (WeightPair& pair : out_->pairs) {
+      const WeightTensor& own = s == 0 ? pair.a : pair.b;
+      const bool may = IsTable(own.name) || (says && !IsConstant(own)) || tied_modules_.contains(ModuleOf(part.tensor));
+      const bool plain = own.part.empty() && own.plus == 0 && !own.transposed;
+      if (may && plain && own.name != part.tensor.name && HaveSameBits(own, part.tensor)) return &pair;
     }
     return nullptr;
   }
@@ -242,7 +261,8 @@ class WeightMatcher {
   std::array<Side, 2> sides_;
   std::array<std::vector<WeightTensor>, 2> apart_;
   std::unordered_set<std::string> used_;  // labels, behind "a" or "b"
-  std::vector<size_t> norms_;             // source_a of scales of norms
+  std::unordered_set<std::string> tied_modules_;
+  std::vector<size_t> norms_;  // source_a of scales of norms
   NameMap* out_ = nullptr;
 };
 
@@ -290,6 +310,22 @@ void AlignNorms(const Checkpoint& a, const Checkpoint& b, const std::vector<size
 }
 
 }  // namespace
+
+void LeaveOutCounts(const Checkpoint& a, const Checkpoint& b, NameMap* map) {
+  constexpr std::string_view kCount = ".num_batches_tracked";
+  for (const bool first : {true, false}) {
+    const Checkpoint& other = first ? b : a;
+    const bool never = other.format.starts_with("MindSpore") ||
+                       std::any_of(other.tensors.begin(), other.tensors.end(),
+                                   [](const WeightTensor& t) { return t.name.ends_with("moving_mean"); });
+    const size_t left = never ? std::erase_if(first ? map->only_a : map->only_b,
+                                              [&](const WeightTensor& t) { return t.name.ends_with(kCount); })
+                              : 0;
+    if (left == 0) continue;
+    map->notes.push_back(Msg("{} counts of batches (num_batches_tracked) are in {} only: MindSpore keeps none", left,
+                             first ? "A" : "B"));
+  }
+}
 
 void FillFacts(ModelFacts* to, const ModelFacts& from) {
   for (const auto member : {&ModelFacts::heads, &ModelFacts::groups, &ModelFacts::head_dim, &ModelFacts::hidden,

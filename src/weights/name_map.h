@@ -13,4 +13,7 @@ void FillFacts(ModelFacts* to, const ModelFacts& from);
 /// say of themselves count. kBadInput where `file` names what is not there.
 StatusOr<NameMap> MatchWeights(Checkpoint* a, Checkpoint* b, const MapFile* file, bool values = true);
 
+/// MindSpore's BatchNorm counts no batches, so a count that only the other side has is a note.
+void LeaveOutCounts(const Checkpoint& a, const Checkpoint& b, NameMap* map);
+
 }  // namespace msprobe

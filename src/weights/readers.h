@@ -40,6 +40,10 @@ Status ListTensors(const PtValue& value, const std::string& prefix, int file, Ch
                    std::vector<WeightTensor>* out);
 /// The same of an optimizer: its states are left out with a note where one of them is hidden.
 void ListStates(const PtValue& value, const std::string& prefix, int file, Checkpoint* out);
+/// The numbers in the groups and states of an optimizer, or in a scheduler: "param_groups.0.lr".
+void ListSettings(const PtValue& value, const std::string& prefix, int file, Checkpoint* out);
+/// A number under a name; the first of several with one name counts.
+void AddSetting(const std::string& name, double value, int file, Checkpoint* out);
 /// The notes on what was left unread, once all is read: objects that are not made, and what is no tensor.
 void NoteUnread(Checkpoint* out);
 int64_t PtInt(const PtValue* value, int64_t otherwise);

@@ -172,6 +172,43 @@ Status ListTensors(const PtValue& value, const std::string& prefix, int file, Ch
   return OkStatus();
 }
 
+void AddSetting(const std::string& name, double value, int file, Checkpoint* out) {
+  const auto same = [&](const WeightTensor& t) { return t.name == name; };
+  if (std::any_of(out->settings.begin(), out->settings.end(), same)) return;
+  out->numbers.push_back(value);
+  out->settings.push_back(WholeTensor({name, DType::kFloat64, &out->numbers.back(), {}, {}, false}, file));
+}
+
+void ListSettings(const PtValue& value, const std::string& prefix, int file,
+                  Checkpoint* out) {  // NOLINT(misc-no-recursion): the reader of the pickle bounds the levels
+  // How an update is computed, not what it is.
+  constexpr std::array<std::string_view, 4> kWays{"foreach", "fused", "capturable", "differentiable"};
+  const auto child = [&](const std::string& key) { return prefix.empty() ? key : prefix + "." + key; };
+  switch (value.kind) {
+    case PtValue::Kind::kBool:
+    case PtValue::Kind::kInt: return AddSetting(prefix, static_cast<double>(value.i), file, out);
+    case PtValue::Kind::kFloat: return AddSetting(prefix, value.d, file, out);
+    case PtValue::Kind::kList:
+    case PtValue::Kind::kTuple:
+      for (size_t i = 0; i < value.items.size(); ++i) ListSettings(value.items[i], child(std::to_string(i)), file, out);
+      return;
+    case PtValue::Kind::kDict:
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        const std::string key = TorchKey(value.items[i]);
+        const PtValue& item = value.items[i + 1];
+        if (std::find(kWays.begin(), kWays.end(), key) != kWays.end()) continue;
+        // Their numbers say nothing, how many there are does.
+        if (key == "params" || key == "param_names") {
+          if (key == "params") AddSetting(child(key), static_cast<double>(item.items.size()), file, out);
+        } else {
+          ListSettings(item, child(key), file, out);
+        }
+      }
+      return;
+    default: return;
+  }
+}
+
 void ListStates(const PtValue& value, const std::string& prefix, int file, Checkpoint* out) {
   std::vector<WeightTensor> states;
   const Status status = ListTensors(value, prefix, file, out, &states);
@@ -180,6 +217,7 @@ void ListStates(const PtValue& value, const std::string& prefix, int file, Check
     return;
   }
   for (WeightTensor& t : states) out->optimizer.push_back(std::move(t));
+  ListSettings(value, prefix, file, out);
 }
 
 void NoteUnread(Checkpoint* out) {

@@ -11,4 +11,8 @@ namespace msprobe {
 /// give the same bits.
 const PairLoop* UlpLoop(DType a, DType b);
 
+/// Sums: the most that an element is apart beyond what rounding to the type with the larger steps moves it: half a step
+/// of one side that is rounded, a whole one where both are. Null for float32 and finer types, whose steps say nothing.
+const PairLoop* ExcessLoop(DType a, DType b);
+
 }  // namespace msprobe

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/message.h"
 #include "base/parallel.h"
@@ -32,6 +34,7 @@ void AddUnit(const DiffUnit& unit, const UnitSums& from, PairSums* pair) {
   to.max_ulp = std::max(to.max_ulp, from.max_ulp);
   to.tolerance = std::max(to.tolerance, from.tolerance);
   to.largest = std::max(to.largest, from.largest);
+  to.excess = std::max(to.excess, from.excess);
   to.identical &= from.identical;
   if (from.first >= 0 && !pair->first) {
     pair->first = &unit;
@@ -78,7 +81,10 @@ WeightVerdict Judge(const WeightPair& pair, const UnitSums& sums, const WeightDi
   if (sums.identical) return WeightVerdict::kBitEqual;
   if (sums.max_abs == 0) return WeightVerdict::kEqual;
   if (pair.a.dtype != pair.b.dtype && sums.max_ulp <= 0.5) return WeightVerdict::kRounded;
-  return diff.error <= diff.allowed ? WeightVerdict::kRoundOff : WeightVerdict::kDiffers;
+  // Before the weights were rounded to a coarse type they were apart as float32 is.
+  const double before = DefaultThresholds().tolerance_float32 * sums.largest;
+  const bool rounding = diff.error <= diff.allowed && sums.excess <= before;
+  return rounding ? WeightVerdict::kRoundOff : WeightVerdict::kDiffers;
 }
 
 double OverLarger(double apart, double x, double y) {
@@ -119,6 +125,23 @@ WeightDiff Conclude(const Checkpoint& a, const Checkpoint& b, const WeightPair& 
   return out;
 }
 
+/// Of a file of A: pairs that lie in it, and those of them that are not bit-equal there.
+struct FileShare {
+  std::set<size_t> pairs, different;
+};
+
+/// The file of A in which everything differs, while all others are bit-equal.
+std::optional<int> FileAlone(const std::map<int, FileShare>& files) {
+  constexpr size_t kFewest = 4;
+  std::optional<int> out;
+  for (const auto& [file, share] : files) {
+    if (share.different.empty()) continue;
+    if (out || share.pairs.size() < kFewest || share.different.size() < share.pairs.size()) return std::nullopt;
+    out = file;
+  }
+  return files.size() > 1 ? out : std::nullopt;
+}
+
 void Prefetch(const Checkpoint& c, const WeightBlock& block) {
   int64_t reach = 1;
   for (size_t d = 0; d < block.size.size(); ++d) reach += (block.size[d] - 1) * block.strides[d];
@@ -144,6 +167,7 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
                                                  const std::vector<WeightPair>& pairs) {
   const std::vector<DiffUnit> units = CutUnits(pairs);
   std::vector<PairSums> sums(pairs.size());
+  std::map<int, FileShare> files;
   const auto ahead = static_cast<size_t>(ThreadCount()) * 16;
   constexpr size_t kWindow = 64;
   MSP_RETURN_IF_ERROR(ParallelOrdered<UnitSums>(
@@ -161,6 +185,9 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
       },
       [&](size_t i, UnitSums&& out) {
         AddUnit(units[i], out, &sums[units[i].pair]);
+        FileShare& share = files[units[i].a.file];
+        share.pairs.insert(units[i].pair);
+        if (!out.identical) share.different.insert(units[i].pair);
         return OkStatus();
       }));
   std::vector<WeightDiff> diffs;
@@ -169,6 +196,12 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
       return InternalError(Msg("{} could not be compared as a whole: please report this", pairs[i].a.label()));
     }
     diffs.push_back(Conclude(a, b, pairs[i], sums[i]));
+  }
+  if (const std::optional<int> alone = FileAlone(files)) {
+    for (const size_t i : files[*alone].different) {
+      diffs[i].file_alone = alone;
+      if (diffs[i].verdict == WeightVerdict::kRoundOff) diffs[i].verdict = WeightVerdict::kDiffers;
+    }
   }
   return diffs;
 }

@@ -43,6 +43,8 @@ struct WeightDiff {
   double error = 0;    // relative, as the ruler measures: the larger of ||a-b|| / ||.|| and max|a-b| / max|.|
   double allowed = 0;  // by the ruler, for the coarser type
   std::optional<WeightPlace> first, worst;  // elements that differ
+  /// It lies, in part, in the only file of A of which nothing is bit-equal, while all else is: no rounding does that.
+  std::optional<int> file_alone;
 };
 
 /// One for each pair, in their order.

@@ -30,6 +30,22 @@ const char* ElementAt(const WeightBlock& block, const std::vector<int64_t>& insi
 int64_t WeightTensor::elements() const { return Product(shape); }
 uint64_t WeightTensor::bytes() const { return static_cast<uint64_t>(elements()) * ElementSize(dtype); }
 
+bool HaveSameBits(const WeightTensor& a, const WeightTensor& b) {
+  constexpr int64_t kAtOnce = int64_t{1} << 16;
+  if (a.dtype != b.dtype || a.shape != b.shape) return false;
+  const int64_t count = a.elements();
+  std::vector<char> of_a, of_b;
+  for (int64_t begin = 0; begin < count; begin += kAtOnce) {
+    const int64_t end = std::min(count, begin + kAtOnce);
+    of_a.resize(static_cast<size_t>(end - begin) * ElementSize(a.dtype));
+    of_b.resize(of_a.size());
+    GatherElements(a, begin, end, of_a.data());
+    GatherElements(b, begin, end, of_b.data());
+    if (of_a != of_b) return false;
+  }
+  return true;
+}
+
 std::string ShapeText(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 WeightTensor WholeTensor(FileTensor tensor, int file) {

@@ -75,6 +75,9 @@ bool Intersect(const WeightBlock& a, const WeightBlock& b, BoxView* out);
 /// Elements [begin, end), in C order, as `t.dtype`, into `out`, which has room for them.
 void GatherElements(const WeightTensor& t, int64_t begin, int64_t end, char* out);
 
+/// The same type, shape and bytes.
+bool HaveSameBits(const WeightTensor& a, const WeightTensor& b);
+
 std::string ShapeText(const std::vector<int64_t>& shape);
 
 }  // namespace msprobe

@@ -1,7 +1,7 @@
 #include "rollout/stages/qkv_order.h"
 
 #include "base/text.h"
-#include "rollout/stages/weight_rows.h"
+#include "weights/causes/weight_rows.h"
 #include "weights/role_words.h"
 
 namespace msprobe {

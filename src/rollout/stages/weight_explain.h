@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/message.h"
-#include "rollout/stages/weight_rows.h"
+#include "weights/causes/row_order.h"
 #include "weights/weight_diff.h"
 #include "weights/weight_pair.h"
 
@@ -18,9 +18,6 @@ struct WeightCause {
   std::string kind;  // "exchanged_rows", ...; "" where nothing explains it
   Message sentence;  // without the name of the weight
 };
-
-/// How rows of `to` are those of `from`: "its halves are exchanged". Empty where they are not the same rows.
-Message OrderOf(const WeightRows& from, const WeightRows& to, int64_t head_dim);
 
 /// From the two sides of a pair alone.
 WeightCause ExplainAlone(const WeightPair& pair, const WeightDiff& diff, int64_t head_dim);

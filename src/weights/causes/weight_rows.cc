@@ -1,4 +1,4 @@
-#include "rollout/stages/weight_rows.h"
+#include "weights/causes/weight_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -102,6 +102,11 @@ std::vector<double> ValuesOfWeight(const WeightTensor& tensor, int64_t most) {
   CanonicalReader reader(tensor, DType::kFloat64);
   reader.Read(0, tensor.elements());
   return reader.values();
+}
+
+bool IsAllZero(const WeightTensor& tensor) {
+  const std::vector<double> values = ValuesOfWeight(tensor, int64_t{1} << 24);
+  return !values.empty() && std::all_of(values.begin(), values.end(), [](double v) { return v == 0; });
 }
 
 DType CoarserType(DType a, DType b) {

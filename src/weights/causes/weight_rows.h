@@ -24,6 +24,9 @@ WeightRows ColumnsOfWeight(const WeightTensor& tensor, DType type);
 /// All values; empty for a tensor of more than `most` elements.
 std::vector<double> ValuesOfWeight(const WeightTensor& tensor, int64_t most);
 
+/// False for a tensor that is too large to look at.
+bool IsAllZero(const WeightTensor& tensor);
+
 /// The coarser of two floating types: that of fewer digits, which both sides can be rounded to.
 DType CoarserType(DType a, DType b);
 
