@@ -14,7 +14,8 @@ namespace {
 Status RunOptimizerReplay(const OptimizerReplayRequest& request, const CommandContext& context) {
   MSP_ASSIGN_OR_RETURN(const OptimizerReplayReport report, ReplayOptimizerRecords(request));
   context.json ? PrintJson(OptimizerReplayJson(report)) : PrintForPeople(OptimizerReplayText(report));
-  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {FailOn::kSuspicious, false},
+  const bool undecided = !report.a.unjudged.empty() || (report.b && !report.b->unjudged.empty());
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {FailOn::kSuspicious, undecided},
                   Msg("an optimizer does not do what its hyperparameters say, or the two sides say different things"));
 }
 
@@ -41,7 +42,7 @@ void RegisterOptimizerReplay(CLI::App& app, CommandContext* context) {
   AddFailOn(command, context);
   command->footer(
       "Exit code: 0 as the hyperparameters say, 1 not, or the two sides differ in them, 2 wrong options, 3 not "
-      "readable.");
+      "readable, 5 the formula of the optimizer is not known.");
   command->callback([request, clip, clips, context] {
     if (clips->count() > 0) request->overrides.clip_grad = *clip;
     context->status = RunOptimizerReplay(*request, *context);

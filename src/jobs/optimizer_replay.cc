@@ -66,6 +66,7 @@ void WriteReplay(const OptimizerReplay& r, JsonWriter* json) {
     json->EndObject();
   });
   json->Member("notes", r.notes);
+  json->Member("unjudged", r.unjudged);
   json->Member("cautions", r.cautions);
   json->EndObject();
 }
@@ -76,10 +77,10 @@ Message ReplayText(std::string_view side, const OptimizerReplay& r) {
                     r.weights.size());
   for (const Message& note : r.notes) out += Msg("note: {}\n", note);
   out += Msg("  at most {:.4g} ulp from float64\n", sum.worst_ulp);
-  if (sum.stochastic > 0) {
+  if (sum.stochastic > 0 && r.clean() && r.unjudged.empty()) {
     out +=
         Msg("  {} updates of less than half an ulp moved their weight: they are rounded at random\n", sum.stochastic);
-  } else if (sum.lost > 0) {
+  } else if (sum.lost > 0 && sum.stochastic == 0) {
     out += Msg("  {} of {} updates are less than half an ulp of the weight and are lost\n", sum.lost, sum.elements);
   }
   for (const TermFinding& f : r.findings) {
@@ -93,7 +94,8 @@ Message ReplayText(std::string_view side, const OptimizerReplay& r) {
                  fmt::format("{}", fmt::join(f.others, ", ")));
     }
   }
-  if (r.clean() && r.cautions.empty()) out += Msg("  does what its hyperparameters say\n");
+  for (const Message& why : r.unjudged) out += Msg("  cannot say: {}\n", why);
+  if (r.clean() && r.cautions.empty() && r.unjudged.empty()) out += Msg("  does what its hyperparameters say\n");
   return out;
 }
 
@@ -119,6 +121,7 @@ std::vector<Judgement> JudgementsOf(const OptimizerReplayReport& report) {
     add(any ? JudgementKind::kRoundOff : JudgementKind::kNotSeen, name,
         any ? Message() : Msg("no weight was computed"));
     for (const TermFinding& finding : side->findings) add(JudgementKind::kBug, name, finding.text);
+    for (const Message& why : side->unjudged) add(JudgementKind::kCannotSay, name, why);
     for (const Message& caution : side->cautions) add(JudgementKind::kAskPerson, name, caution);
   }
   for (const RecordDifference& d : report.differences) {

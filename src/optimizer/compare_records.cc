@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "optimizer/name_term.h"
 #include "optimizer/weight_values.h"
+#include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
 namespace {
@@ -90,14 +92,80 @@ struct ElementSums {
   }
 };
 
+/// The norms of all gradients of one step on both sides, and whether those of one are the other's times a number.
+struct GradientPair {
+  int64_t step = 0;
+  double aa = 0, ab = 0, bb = 0;
+  double norm_a() const { return std::sqrt(aa); }
+  double norm_b() const { return std::sqrt(bb); }
+  bool scaled() const {
+    const double ratio = aa > 0 && bb > 0 ? norm_b() / norm_a() : 1;
+    return ab > 0 && std::fabs(ab * ab - aa * bb) < 1e-6 * aa * bb && std::fabs(ratio - 1) > 1e-3;
+  }
+};
+
+/// One side has the same norm at each step, as clipping makes it, and the gradients of the other, larger ones, are the
+/// same but for that.
+void CompareClipping(const std::vector<GradientPair>& steps, DifferenceList* out) {
+  constexpr double kSameNorm = 1e-4;
+  const auto scaled = std::find_if(steps.begin(), steps.end(), [](const GradientPair& s) { return s.scaled(); });
+  if (steps.size() < 2 || scaled == steps.end()) return;
+  const bool b_clips = scaled->bb < scaled->aa;
+  const auto clipped = [&](const GradientPair& s) { return b_clips ? s.norm_b() : s.norm_a(); };
+  const auto other = [&](const GradientPair& s) { return b_clips ? s.norm_a() : s.norm_b(); };
+  const double norm = clipped(*scaled);
+  if (std::any_of(steps.begin(), steps.end(), [&](auto& s) { return std::fabs(clipped(s) - norm) > kSameNorm * norm; }))
+    return;
+  out->Add("clip_grad",
+           Msg("step {}: {} clips its gradients to the norm {:.6g} before the step, those of {} have the norm {:.6g} "
+               "and are not clipped, or after it",
+               scaled->step, b_clips ? "B" : "A", norm, b_clips ? "A" : "B", other(*scaled)));
+}
+
+/// Whether all values have no more digits than bfloat16 or float16; kUnknown where they have, or are too few to tell.
+DType HeldIn(const RecordedState& state) {
+  constexpr size_t kFewest = 32;
+  const FileTensor& t = state.after;
+  if (!t.data || !IsFloating(t.dtype)) return DType::kUnknown;
+  if (FractionBits(t.dtype) < FractionBits(DType::kFloat32)) return t.dtype;
+  int64_t count = 1;
+  for (const int64_t n : t.shape) count *= n;
+  std::vector<double> values(static_cast<size_t>(count));
+  if (!metrics::ToDoubles(t.dtype, static_cast<const char*>(t.data), values.size(), values.data()))
+    return DType::kUnknown;
+  size_t told = 0;
+  int most = 0;
+  for (const double v : values) {
+    if (v == 0 || !std::isfinite(v)) continue;
+    ++told;
+    most = std::max(most, 53 - std::countr_zero(std::bit_cast<uint64_t>(v) | (uint64_t{1} << 52)));
+  }
+  if (told < kFewest) return DType::kUnknown;
+  if (most <= InfoOf(DType::kBFloat16).digits) return DType::kBFloat16;
+  return most <= InfoOf(DType::kFloat16).digits ? DType::kFloat16 : t.dtype;
+}
+
+void CompareStateTypes(const std::string& where, const RecordedWeight& a, const RecordedWeight& b,
+                       DifferenceList* out) {
+  for (const auto& [name, state] : a.states) {
+    const auto found = b.states.find(name);
+    if (found == b.states.end()) continue;
+    const DType of_a = HeldIn(state), of_b = HeldIn(found->second);
+    if (of_a == of_b || of_a == DType::kUnknown || of_b == DType::kUnknown) continue;
+    out->Add("state_dtype", Msg("{}: the values of {} are kept in {} by A and in {} by B", where, OneLine(name),
+                                DTypeName(of_a), DTypeName(of_b)));
+  }
+}
+
 void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const RecordedStep& sb, const RecordedWeight& b,
-                   DifferenceList* out) {
+                   GradientPair* gradients, DifferenceList* out) {
   const std::string where = fmt::format("step {}, {}", sa.step, OneLine(a.name));
   CompareRules(sa.groups[a.group], sb.groups[b.group], where, out);
   if (a.before.shape != b.before.shape) {
     out->Add("shape", Msg("{}: the shapes differ", where));
     return;
   }
+  CompareStateTypes(where, a, b, out);
   ElementSums before, grad, after, first;
   const int64_t count = ElementsOf(a);
   for (int64_t begin = 0; begin < count; begin += kStretch) {
@@ -108,6 +176,9 @@ void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const Record
     after.Add(va.after, vb.after, va.dtype);
     first.Add(va.of(StateRole::kFirst).before, vb.of(StateRole::kFirst).before, va.coarsest);
   }
+  gradients->aa += grad.aa;
+  gradients->ab += grad.ab;
+  gradients->bb += grad.bb;
   if (!before.equal) out->Add("weight_before", Msg("{}: apart by {:.4g} ulp before the step", where, before.worst_ulp));
   if (!first.equal) out->Add("state_before", Msg("{}: the first moment differs before the step", where));
   if (!grad.equal) {
@@ -125,6 +196,7 @@ void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const Record
 StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a, const OptimizerRecord& b) {
   DifferenceList out;
   size_t paired = 0;
+  std::vector<GradientPair> gradients;
   for (const RecordedStep& sa : a.steps) {
     const auto sb =
         std::find_if(b.steps.begin(), b.steps.end(), [&](const RecordedStep& s) { return s.step == sa.step; });
@@ -132,17 +204,19 @@ StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a,
     if (sa.clip_grad && sb->clip_grad && !IsSameNumber(*sa.clip_grad, *sb->clip_grad)) {
       out.Add("clip_grad", Msg("A clips gradients to {:.6g}, B to {:.6g}", *sa.clip_grad, *sb->clip_grad));
     }
+    gradients.push_back({sa.step});
     for (size_t i = 0; i < sa.weights.size(); ++i) {
       const RecordedWeight* other = FindWeight(*sb, sa.weights[i].name, i);
       if (!other) continue;
       ++paired;
-      CompareWeight(sa, sa.weights[i], *sb, *other, &out);
+      CompareWeight(sa, sa.weights[i], *sb, *other, &gradients.back(), &out);
     }
   }
   if (paired == 0) {
     return BadInput(Msg("{} and {} have no weight of one name at one step: give records of the same model and steps",
                         OneLine(a.path), OneLine(b.path)));
   }
+  CompareClipping(gradients, &out);
   return out.Take();
 }
 

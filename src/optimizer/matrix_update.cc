@@ -25,6 +25,11 @@ std::vector<double> MeanSquares(const std::vector<double>& g, size_t rows, size_
   return out;
 }
 
+std::vector<double> Raise(std::vector<double> values, double by) {
+  for (double& v : values) v += by;
+  return values;
+}
+
 /// share * before + (1 - share) * mean, with what rounding is relative to.
 void MixState(StateRole role, const StateValues& state, double share, const std::vector<double>& mean,
               UpdatedWeight* out) {
@@ -34,6 +39,13 @@ void MixState(StateRole role, const StateValues& state, double share, const std:
     values.push_back(share * state.before[i] + (1 - share) * mean[i]);
     magnitudes.push_back(std::fabs(share * state.before[i]) + std::fabs((1 - share) * mean[i]));
   }
+}
+
+void MixOne(double share, double before, double now, UpdatedWeight* out) {
+  const auto role = static_cast<size_t>(StateRole::kFirst);
+  out->states[role].push_back(share * before + (1 - share) * now);
+  // The update is a quotient of sums, which round in another order.
+  out->magnitudes[role].push_back(16 * (std::fabs(share * before) + std::fabs((1 - share) * now)));
 }
 
 /// The estimate of the second moment of each element from what was recorded after the step.
@@ -127,24 +139,33 @@ void ApplyAdafactor(const UpdateRule& rule, const WeightValues& in, UpdatedWeigh
   const double share = 1 - std::pow(in.steps + static_cast<double>(rule.step_offset), rule.beta2_decay);
   std::vector<double> g(n);
   for (size_t i = 0; i < n; ++i) g[i] = (rule.maximize ? -1 : 1) * in.grad[i] * rule.gradient_scale;
+  const double eps1 = std::isfinite(rule.eps1) ? rule.eps1 : std::ldexp(1.0, -FractionBits(in.dtype));
+  const double added = rule.of_transformers ? eps1 : 0;
   if (factored) {
-    MixState(StateRole::kRow, in.of(StateRole::kRow), share, MeanSquares(g, rows, columns, true), out);
-    MixState(StateRole::kColumn, in.of(StateRole::kColumn), share, MeanSquares(g, rows, columns, false), out);
+    MixState(StateRole::kRow, in.of(StateRole::kRow), share, Raise(MeanSquares(g, rows, columns, true), added), out);
+    MixState(StateRole::kColumn, in.of(StateRole::kColumn), share, Raise(MeanSquares(g, rows, columns, false), added),
+             out);
   } else {
     std::vector<double> squares(n);
-    for (size_t i = 0; i < n; ++i) squares[i] = g[i] * g[i];
+    for (size_t i = 0; i < n; ++i) squares[i] = g[i] * g[i] + added;
     MixState(StateRole::kSecond, in.of(StateRole::kSecond), share, squares, out);
   }
-  const double eps1 = std::isfinite(rule.eps1) ? rule.eps1 : std::ldexp(1.0, -FractionBits(in.dtype));
   std::vector<double> update = Estimate(in, eps1, rows, columns);
   for (size_t i = 0; i < n; ++i) update[i] = g[i] / std::sqrt(std::max(update[i], eps1 * eps1));
   const double divisor = rule.clips_update ? std::max(1.0, Rms(update) / rule.d) : 1;
-  const double rate = rule.relative_step ? std::min(rule.lr, 1 / std::sqrt(in.steps)) : rule.lr;
+  const double most = rule.warms_up ? 1e-6 * in.steps : rule.lr;
+  const double rate = rule.relative_step ? std::min(most, 1 / std::sqrt(in.steps)) : rule.lr;
+  const StateValues& first = in.of(StateRole::kFirst);  // transformers: of updates, not of gradients
   const double alpha = (rule.scales_by_weight ? std::max(rule.eps2, Rms(in.before)) : 1) * rate;
+  const double decay = rule.of_transformers ? alpha : rule.lr;
   for (size_t i = 0; i < n; ++i) {
     out->change[i] = alpha / divisor * update[i];
+    if (first.recorded) {
+      MixOne(rule.beta1, first.before[i], out->change[i], out);
+      out->change[i] = first.after[i];
+    }
     out->sizes[i] = std::fabs(out->change[i]);
-    out->weight[i] = in.before[i] * (1 - rule.lr * rule.weight_decay) - out->change[i];
+    out->weight[i] = in.before[i] * (1 - decay * rule.weight_decay) - out->change[i];
   }
   out->noise = std::ldexp(4.0, -FractionBits(in.coarsest));  // of sums and of the outer product
   out->computed = true;

@@ -74,7 +74,22 @@ class TermSearch {
     for (int64_t k = 0; k < (size == count ? 1 : kStretches); ++k) {
       const int64_t begin = k * (count - size) / std::max<int64_t>(kStretches - 1, 1);
       samples_.push_back({s, weight->group, LoadValues(*weight, begin, begin + size, CountOfStep(step))});
+      CountAtEach(step, *weight, &samples_.back().values);
     }
+  }
+
+  /// What one count would be that goes up at each weight with a gradient, or at each group.
+  static void CountAtEach(const RecordedStep& step, const RecordedWeight& weight, WeightValues* values) {
+    size_t count = 0, place = 0;
+    for (const RecordedWeight& w : step.weights) {
+      if (&w == &weight) place = count;
+      count += w.grad.data != nullptr;
+    }
+    const auto counted = [&](size_t each, size_t at) {
+      return (values->steps - 1) * static_cast<double>(each) + static_cast<double>(at) + 1;
+    };
+    values->steps_at_weights = counted(count, place);
+    values->steps_at_groups = counted(step.groups.size(), weight.group);
   }
 
   const OptimizerRecord& record_;

@@ -22,6 +22,48 @@ void SetFromJson(const JsonValue& group, std::string_view key, bool* out) {
   if (group[key].IsBool()) *out = group[key].Bool();
 }
 
+/// Hyperparameters of published rules, and what schedulers and frameworks keep beside them.
+bool IsKnownSetting(std::string_view key) {
+  constexpr std::string_view kKnown[] = {"lr",
+                                         "weights",
+                                         "weight_decay",
+                                         "momentum",
+                                         "dampening",
+                                         "nesterov",
+                                         "amsgrad",
+                                         "maximize",
+                                         "capturable",
+                                         "bias_correction",
+                                         "eps_place",
+                                         "betas",
+                                         "eps",
+                                         "beta2_decay",
+                                         "d",
+                                         "ns_steps",
+                                         "ns_coefficients",
+                                         "adjust_lr_fn",
+                                         "decoupled_weight_decay",
+                                         "adam_w_mode",
+                                         "foreach",
+                                         "fused",
+                                         "differentiable",
+                                         "clip_threshold",
+                                         "decay_rate",
+                                         "beta1",
+                                         "scale_parameter",
+                                         "relative_step",
+                                         "warmup_init",
+                                         "name",
+                                         "step"};
+  if (std::find(std::begin(kKnown), std::end(kKnown), key) != std::end(kKnown)) return true;
+  for (const std::string_view part : {"lr", "wd_mult", "momentum", "is_", "beta", "param"}) {
+    if (key.find(part) != std::string_view::npos) return true;  // max_lr, lr_mult, is_expert_parallel
+  }
+  return false;
+}
+
+bool IsOff(const JsonValue& v) { return v.IsNull() || (v.IsBool() && !v.Bool()) || (v.IsNumber() && v.Number() == 0); }
+
 UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
   UpdateRule rule;
   rule.kind = ParseOptimizerKind(optimizer);
@@ -49,6 +91,15 @@ UpdateRule RuleOfGroup(const JsonValue& group, std::string_view optimizer) {
   }
   SetFromJson(group, "beta2_decay", &rule.beta2_decay);
   SetFromJson(group, "d", &rule.d);
+  // Adafactor of transformers.
+  SetFromJson(group, "clip_threshold", &rule.d);
+  SetFromJson(group, "decay_rate", &rule.beta2_decay);
+  SetFromJson(group, "scale_parameter", &rule.scales_by_weight);
+  SetFromJson(group, "relative_step", &rule.relative_step);
+  SetFromJson(group, "warmup_init", &rule.warms_up);
+  if (rule.kind == OptimizerKind::kAdafactor) SetFromJson(group, "beta1", &rule.beta1);
+  rule.of_transformers = group["scale_parameter"].IsBool();
+  if (rule.of_transformers && rule.relative_step) rule.lr = 1e-2;  // what its relative steps begin with
   if (group["ns_steps"].IsInt()) rule.newton_steps = std::clamp<int64_t>(group["ns_steps"].Int(), 0, 99);
   for (size_t i = 0; i < 3 && group["ns_coefficients"].size() == 3; ++i) {
     rule.newton[i] = group["ns_coefficients"][i].Number();
@@ -141,6 +192,11 @@ Status StepBuilder::Describe(const JsonDoc& doc, const std::string& place, const
   out_->skipped = doc["found_inf"].Number() > 0;
   for (const JsonValue& group : doc["groups"].Items()) {
     out_->groups.push_back(RuleOfGroup(group, rule.empty() ? out_->optimizer : rule));
+    for (const JsonMember& member : group.Members()) {
+      const std::string name(member.name);
+      if (IsKnownSetting(name) || IsOff(member.value) || out_->foreign.find(name) != std::string::npos) continue;
+      out_->foreign += (out_->foreign.empty() ? "" : ", ") + name;
+    }
     for (const JsonValue& name : group["weights"].Items()) {
       const std::string text(name.Text());
       if (!places_.emplace(text, out_->weights.size()).second) continue;

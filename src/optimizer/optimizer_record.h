@@ -32,6 +32,7 @@ struct RecordedStep {
   int64_t step = 0;
   std::string optimizer;           // name of its class
   std::vector<UpdateRule> groups;  // as its groups say, at this step
+  std::string foreign;  // hyperparameters that say of a formula which is not known here, one behind the other
   std::optional<double> clip_grad, loss_scale;
   bool skipped = false;  // the gradients were not finite, and the loss scaler left the step out
   std::vector<RecordedWeight> weights;

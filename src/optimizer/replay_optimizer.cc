@@ -115,6 +115,17 @@ void CheckClipping(const OptimizerRecord& record, OptimizerReplay* out) {
   if (!text.empty()) out->findings.push_back({"clip_threshold", text, Msg("all weights"), {}, {}});
 }
 
+/// Why updates that no term explains are no fault of the optimizer; empty where its class is a published rule.
+Message UnknownFormula(const RecordedStep& step, OptimizerKind kind) {
+  if (!step.foreign.empty()) {
+    return Msg("its groups say {}, which the nearest rule ({}) does not know: its formula is not judged",
+               OneLine(step.foreign), OptimizerKindName(kind));
+  }
+  if (IsPublishedRule(step.optimizer)) return {};
+  return Msg("the formula of {} is not known, and the nearest rule ({}) does not explain its updates: not judged",
+             OneLine(step.optimizer), OptimizerKindName(kind));
+}
+
 }  // namespace
 
 StatusOr<OptimizerReplay> ReplayOptimizer(const OptimizerRecord& record) {
@@ -147,8 +158,10 @@ StatusOr<OptimizerReplay> ReplayOptimizer(const OptimizerRecord& record) {
   NoteLostDecay(record, &out);
   if (!out.steps.empty()) CheckClipping(record, &out);
   if (!wrong.empty()) {
-    for (TermFinding& finding : NameTerms(record, out.steps, out.weights, wrong))
-      out.findings.push_back(std::move(finding));
+    for (TermFinding& finding : NameTerms(record, out.steps, out.weights, wrong)) {
+      const Message unknown = finding.term.empty() ? UnknownFormula(first, out.kind) : Message();
+      unknown.empty() ? out.findings.push_back(std::move(finding)) : out.unjudged.push_back(unknown);
+    }
   }
   return out;
 }

@@ -17,6 +17,7 @@ struct OptimizerReplay {
   std::vector<ReplayedWeight> weights;
   std::vector<TermFinding> findings;
   std::vector<Message> notes;
+  std::vector<Message> unjudged;  // why no term is named: the formula of the class is not known
   std::vector<Message> cautions;  // those notes that say what the weights cannot do
 
   bool clean() const { return findings.empty(); }

@@ -59,6 +59,12 @@ constexpr UpdateTerm kTerms[] = {
      [](const FittedNumbers&, UpdateRule* r) {
        return (IsAdam(*r) || r->kind == OptimizerKind::kAdafactor) && Set<int64_t>(&r->step_offset, 1);
      }},
+    {"step_count", "there is one count of steps for all weights, counted at each of them",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->count, StepCount::kEachWeight); }},
+    {"step_count", "there is one count of steps for all groups, counted at each of them",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->count, StepCount::kEachGroup); }},
+    {"master_not_updated", "each step starts from a finer copy of the weight that is never updated",
+     [](const FittedNumbers&, UpdateRule* r) { return Set(&r->from_copy, true); }},
     {"eps_inside_root", "eps is added inside the root",
      [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->eps_place, EpsPlace::kInsideRoot); }},
     {"eps_before_correction", "eps is added before the bias of the second moment is corrected",

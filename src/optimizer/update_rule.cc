@@ -37,4 +37,18 @@ OptimizerKind ParseOptimizerKind(std::string_view name) {
   return OptimizerKind::kUnknown;
 }
 
+bool IsPublishedRule(std::string_view name) {
+  std::string lower;
+  for (const char c : name) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  for (const std::string_view way : {"deepspeed", "distributed", "multitensor", "foreach", "hybrid", "fused", "torch",
+                                     "cast", "fp32state", "cpu", "npu"}) {
+    for (size_t at = lower.find(way); at != std::string::npos; at = lower.find(way)) lower.erase(at, way.size());
+  }
+  for (const std::string_view known :
+       {"adamw", "adam", "adamweightdecay", "sgd", "momentum", "lion", "adafactor", "muon"}) {
+    if (lower == known) return true;
+  }
+  return false;
+}
+
 }  // namespace msprobe

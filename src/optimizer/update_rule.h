@@ -12,6 +12,8 @@ namespace msprobe {
 
 enum class OptimizerKind : uint8_t { kUnknown, kSgd, kAdam, kAdamW, kLion, kAdafactor, kMuon };
 std::string_view OptimizerKindName(OptimizerKind kind);
+/// Whether a class of that name is one of the published rules, perhaps fused or distributed, and not a relative.
+bool IsPublishedRule(std::string_view name);
 /// From the name of a class: "AdamW", "FusedAdam", "DistributedMuon"; kUnknown for others.
 OptimizerKind ParseOptimizerKind(std::string_view name);
 
@@ -26,6 +28,12 @@ enum class DecayPlace : uint8_t {
   kWithoutRate,  ///< w -= decay * w
 };
 
+enum class StepCount : uint8_t {
+  kOwn,         ///< each weight has its count
+  kEachWeight,  ///< one for all weights, counted at each of them
+  kEachGroup,   ///< one for all groups, counted at each of them
+};
+
 struct UpdateRule {
   OptimizerKind kind = OptimizerKind::kUnknown;
   double lr = 0, weight_decay = 0;
@@ -35,6 +43,8 @@ struct UpdateRule {
   DecayPlace decay = DecayPlace::kDecoupled;
   EpsPlace eps_place = EpsPlace::kOutside;
   bool correction1 = true, correction2 = true;  // of the bias of the first and second moment
+  StepCount count = StepCount::kOwn;            // what the corrections take for the count of steps
+  bool from_copy = false;                       // each step starts from a finer copy of the weight that stays as it is
   int64_t step_offset = 0;                      // added to the count of steps in the corrections
   double gradient_scale = 1;                    // the gradient is multiplied by it first
   bool sign_of_new_moment = false;              // Lion: the sign is taken of the moment after its update
@@ -44,6 +54,8 @@ struct UpdateRule {
   // Adafactor
   double beta2_decay = -0.8, eps1 = std::numeric_limits<double>::quiet_NaN(), eps2 = 1e-3, d = 1;
   bool relative_step = true, clips_update = true, scales_by_weight = true;
+  bool warms_up = false;         // the rate begins at 1e-6 and grows with the steps
+  bool of_transformers = false;  // eps1 is added to the squares, and the decay takes the rate that the update takes
   // Muon
   std::array<double, 3> newton{3.4445, -4.775, 2.0315};
   int64_t newton_steps = 5;

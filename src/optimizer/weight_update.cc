@@ -48,7 +48,10 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
   const size_t n = in.before.size();
   const StateValues &m = in.of(StateRole::kFirst), &v = in.of(StateRole::kSecond), &top = in.of(StateRole::kMaximum);
   if (!m.recorded || !v.recorded) return;
-  const double steps = std::max(in.steps + static_cast<double>(rule.step_offset), 0.0);
+  const double counted = rule.count == StepCount::kOwn          ? in.steps
+                         : rule.count == StepCount::kEachWeight ? in.steps_at_weights
+                                                                : in.steps_at_groups;
+  const double steps = std::max(counted + static_cast<double>(rule.step_offset), 0.0);
   const double c1 = Corrected(rule.beta1, steps, rule.correction1), c2 = Corrected(rule.beta2, steps, rule.correction2);
   if (c1 == 0 || c2 == 0) return;
   Reserve(StateRole::kFirst, n, out);
@@ -134,6 +137,14 @@ UpdatedWeight ApplyRule(const UpdateRule& rule, const WeightValues& values) {
   out.weight.resize(values.before.size());
   out.change.resize(values.before.size());
   out.sizes.resize(values.before.size());
+  if (rule.from_copy) {
+    if (values.copy.size() != values.before.size()) return out;
+    WeightValues from = values;
+    from.before = values.copy;
+    UpdateRule own = rule;
+    own.from_copy = false;
+    return ApplyRule(own, from);
+  }
   if (rule.frozen) {
     out.weight = values.before;
     out.computed = true;

@@ -11,7 +11,7 @@
 namespace msprobe {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, StateRole>, 13> kRoleNames{{{"exp_avg", StateRole::kFirst},
+constexpr std::array<std::pair<std::string_view, StateRole>, 15> kRoleNames{{{"exp_avg", StateRole::kFirst},
                                                                              {"momentum_buffer", StateRole::kFirst},
                                                                              {"moment1", StateRole::kFirst},
                                                                              {"moments", StateRole::kFirst},
@@ -23,7 +23,9 @@ constexpr std::array<std::pair<std::string_view, StateRole>, 13> kRoleNames{{{"e
                                                                              {"max_exp_avg_sq", StateRole::kMaximum},
                                                                              {"vhat", StateRole::kMaximum},
                                                                              {"row_var", StateRole::kRow},
-                                                                             {"col_var", StateRole::kColumn}}};
+                                                                             {"col_var", StateRole::kColumn},
+                                                                             {"exp_avg_sq_row", StateRole::kRow},
+                                                                             {"exp_avg_sq_col", StateRole::kColumn}}};
 
 std::optional<StateRole> RoleOf(std::string_view name) {
   for (const auto& [known, role] : kRoleNames) {
@@ -48,6 +50,16 @@ std::vector<double> Load(const FileTensor& t, int64_t begin, int64_t end) {
 /// Integers, as counts and quantised states are, round nothing.
 DType Coarser(DType a, DType b) { return IsFloating(b) && FractionBits(b) < FractionBits(a) ? b : a; }
 
+/// A state of no known role that has the weight's shape and more digits, and that the step left as it was.
+void TakeCopy(const RecordedState& state, int64_t begin, int64_t end, WeightValues* out) {
+  const FileTensor& t = state.after;
+  if (!t.data || t.shape != out->shape || !IsFloating(t.dtype) || FractionBits(t.dtype) <= FractionBits(out->dtype))
+    return;
+  std::vector<double> after = Load(t, begin, end);
+  const bool had = state.before.data && state.before.shape == t.shape;
+  if (!had || Load(state.before, begin, end) == after) out->copy = std::move(after);
+}
+
 }  // namespace
 
 int FractionBits(DType dtype) { return InfoOf(dtype).fraction_bits(); }
@@ -67,6 +79,7 @@ WeightValues LoadValues(const RecordedWeight& weight, int64_t begin, int64_t end
   }
   for (const auto& [name, state] : weight.states) {
     const auto role = RoleOf(name);
+    if (!role) TakeCopy(state, begin, end, &out);
     if (!role || !state.after.data || !IsFloating(state.after.dtype)) continue;
     const bool same = state.after.shape == weight.before.shape;
     const bool factor = *role == StateRole::kRow || *role == StateRole::kColumn;

@@ -23,10 +23,11 @@ struct StateValues {
 
 /// Elements of a weight: a stretch, or all of it.
 struct WeightValues {
-  DType dtype = DType::kFloat32, coarsest = DType::kFloat32;  // of the weight; of all that goes into the update
-  std::vector<int64_t> shape;                                 // of the whole weight
-  double steps = 1;
+  DType dtype = DType::kFloat32, coarsest = DType::kFloat32;    // of the weight; of all that goes into the update
+  std::vector<int64_t> shape;                                   // of the whole weight
+  double steps = 1, steps_at_weights = 1, steps_at_groups = 1;  // if one count is counted at each weight or group
   std::vector<double> before, after, grad;
+  std::vector<double> copy;  // a state that is the weight in a finer type and did not change; empty without one
   std::array<StateValues, kStateRoles> states;
 
   const StateValues& of(StateRole role) const { return states[static_cast<size_t>(role)]; }

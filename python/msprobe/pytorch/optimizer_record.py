@@ -109,6 +109,8 @@ class OptimizerRecord(StepRecord):
         self._counts: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._numbers: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._next_number = 0
+        # A subclass may call the step() of its base: that is no step of its own.
+        self._depths: WeakKeyDictionary[torch.optim.Optimizer, int] = WeakKeyDictionary()
         self._hooks = HookSet()
         for stepped in held_by(optimizer) or [optimizer]:
             self._hooks.around_step(stepped, self._before, self._after)
@@ -154,6 +156,9 @@ class OptimizerRecord(StepRecord):
         return {**described, "module": type(optimizer).__module__}
 
     def _before(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        self._depths[optimizer] = self._depths.get(optimizer, 0) + 1
+        if self._depths[optimizer] > 1:
+            return
         if not held_by(optimizer) and self.wants(self._counts.get(optimizer, 0)):
             self.safely(lambda: self._write_before(optimizer))
 
@@ -164,7 +169,8 @@ class OptimizerRecord(StepRecord):
         write_description(directory, self._description(optimizer))
 
     def _after(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if held_by(optimizer):
+        self._depths[optimizer] = max(self._depths.get(optimizer, 0) - 1, 0)
+        if self._depths[optimizer] > 0 or held_by(optimizer):
             return  # each of these is recorded
         count = self._counts.get(optimizer, 0)
         if self.wants(count):
