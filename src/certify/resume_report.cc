@@ -139,6 +139,8 @@ std::string ResumeReport::Json() const {
   json.Member("outcome", ResumeOutcomeText(outcome()));
   json.Member("verdict", Verdict());
   json.Member("save_at", save_at);
+  json.Member("saved_inside_of_a_step",
+              std::any_of(ranks.begin(), ranks.end(), [](const RankResume& r) { return r.inside; }));
   json.Member("checkpoint_was_read", loaded);
   json.Member("created", created);
   json.Member("command", command);

@@ -18,10 +18,11 @@ struct KindWord {
 };
 
 // In the order in which they are told.
-constexpr std::array<KindWord, 16> kKinds{{
+constexpr std::array<KindWord, 17> kKinds{{
     {"parameter", "parameters of the model"},
     {"buffer", "buffers of the model"},
     {"batch_norm", "statistics of normalization layers"},
+    {"gradient", "gradients accumulated so far"},
     {"optimizer", "state of the optimizer"},
     {"hyperparameter", "hyperparameters of the optimizer"},
     {"scheduler", "learning-rate scheduler"},
@@ -174,6 +175,12 @@ bool IteratorsDrew(const JsonValue& killed, const JsonValue& resumed, bool* orde
   return drew;
 }
 
+/// Whether states were taken inside of a step, where the script saved.
+bool IsInside(const JsonValue* entry) {
+  const JsonValue* inside = MemberOf(entry, "inside");
+  return inside != nullptr && inside->IsBool() && inside->Bool();
+}
+
 struct DataSides {
   const JsonValue *straight, *killed, *resumed;  // entries of "before"
 };
@@ -182,6 +189,10 @@ struct DataSides {
 std::optional<LostState> JudgeData(const JsonValue& killed_run, const DataSides& sides, int64_t save_at,
                                    RankResume* result) {
   const auto was = TextsAt(sides.killed, "batch"), is = TextsAt(sides.resumed, "batch");
+  if (IsInside(sides.killed)) {
+    result->unjudged.emplace_back("position or order of the data: the script saves inside of a step");
+    return std::nullopt;
+  }
   if (was.empty() && is.empty()) {
     result->unjudged.emplace_back("position or order of the data: the model is called without tensors");
     return std::nullopt;
@@ -229,6 +240,11 @@ void JudgeRandom(const Sides& sides, bool drew, RankResume* result) {
   }
 }
 
+/// A generator that draws batches, or what is done to them.
+bool LostRandom(const RankResume& result) {
+  return std::any_of(result.lost.begin(), result.lost.end(), [](const LostState& s) { return s.kind == "random"; });
+}
+
 void JudgeStates(int64_t save_at, const JsonValue& straight, const JsonValue& killed, const JsonValue& resumed,
                  RankResume* result) {
   const DataSides before{BeforeStep(straight, save_at), BeforeStep(killed, save_at), BeforeStep(resumed, save_at)};
@@ -240,6 +256,10 @@ void JudgeStates(int64_t save_at, const JsonValue& straight, const JsonValue& ki
   for (const auto& [kind, word] : kKinds) {
     if (kind == "data") {
       if (!data) continue;
+      if (data->explanation.empty() && LostRandom(*result)) {
+        result->unjudged.emplace_back("position or order of the data: it follows from the random state that was lost");
+        continue;
+      }
       // The same number of batches in another order that the new iterator has drawn.
       const bool redrawn = drew && order && data->explanation.empty();
       if (redrawn) data->explanation = "the new iterator drew another order from the global generator";
@@ -287,6 +307,7 @@ StatusOr<RankResume> JudgeResume(const std::string& rank, int64_t save_at, const
             name, rank, save_at));
   }
   JudgeStates(save_at, straight, killed, resumed, &result);
+  result.inside = IsInside(BeforeStep(killed, save_at));
   result.before = DifferenceBefore(save_at, straight, killed);
   result.after = CompareDigests(straight, resumed, {.left_from = save_at, .random = false});
   const JsonValue* steps = resumed.Find("steps");

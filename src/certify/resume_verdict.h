@@ -44,6 +44,7 @@ struct RankResume {
   std::vector<LostState> drawn;     // by the framework, after they were restored
   std::vector<LostState> suspects;  // numbers of the script that differ: state only if it uses them
   std::vector<std::string> unjudged;
+  bool inside = false;                         // the script saves inside of a step, before its optimizer has stepped
   uint64_t compared = 0;                       // states
   int64_t steps = 0;                           // compared after the resume
   std::optional<RunDifference> before, after;  // first difference of two runs before the save, and after the resume

@@ -175,6 +175,7 @@ void RegisterCertify(CLI::App& app, CommandContext* context) {
       "Your command comes last: msprobe certify --config config.json -o DIR -- python train.py ARGUMENTS\n"
       "Exit code: 0 certified, 1 not certified, 2 wrong options, 3 the command failed.");
   command->callback([args, context] {
+    args->request.prints_to_stderr = context->json;
     if (args->resumes) {
       context->status = CertifyResume(args->request, args->resume, *context);
     } else if (args->twice) {

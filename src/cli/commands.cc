@@ -100,6 +100,9 @@ Status UnknownCommand(const std::string& name) {
   if (const auto instead = InsteadOfEarlier(name)) {
     return UsageError(Msg("msprobe does not have the command {} of mindstudio-probe: {}", name, KnownText(*instead)));
   }
+  if (const auto whole = CommandOfPart(name)) {
+    return UsageError(Msg("unknown command '{}': did you mean '{}'? 'msprobe --help' lists all", name, *whole));
+  }
   std::vector<std::string_view> names;
   for (const Command& command : kCommands) {
     names.push_back(command.name);

@@ -17,7 +17,22 @@ constexpr std::array<Earlier, 2> kEarlier{{
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};
 
+/// What users call a part of another command.
+constexpr std::array<Earlier, 4> kParts{{
+    {"resume", "msprobe certify --resume -o DIR -- python train.py"},
+    {"twice", "msprobe certify --twice -o DIR -- python train.py"},
+    {"anatomy", "msprobe compare -tp A -gp B -o DIR"},
+    {"replay", "msprobe optimizer_replay RECORD"},
+}};
+
 }  // namespace
+
+std::optional<std::string_view> CommandOfPart(std::string_view name) {
+  for (const Earlier& part : kParts) {
+    if (part.name == name) return part.instead;
+  }
+  return std::nullopt;
+}
 
 std::optional<std::string_view> InsteadOfEarlier(std::string_view name) {
   for (const Earlier& earlier : kEarlier) {

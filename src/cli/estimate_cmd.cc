@@ -270,7 +270,10 @@ void RegisterEstimate(CLI::App& app, CommandContext* context) {
                       "a dump of task statistics: compute the bytes from its first step and run nothing");
   command->add_flag("--json", context->json, "print the figures as one JSON object");
   command->footer("Your command comes last: msprobe estimate --config config.json -- python train.py ARGUMENTS");
-  command->callback([args, context] { context->status = Run(*args, *context); });
+  command->callback([args, context] {
+    args->request.prints_to_stderr = context->json;
+    context->status = Run(*args, *context);
+  });
 }
 
 }  // namespace msprobe

@@ -174,7 +174,10 @@ void RegisterParity(CLI::App& app, CommandContext* context) {
   command->footer(
       "Your command comes last: msprobe parity -o DIR -- torchrun --nproc_per_node 4 train.py ARGUMENTS\n"
       "Exit code: 0 equal up to rounding, 1 not equal, 2 wrong options, 3 a command failed, 5 cannot say.");
-  command->callback([args, context] { context->status = Parity(*args, *context); });
+  command->callback([args, context] {
+    args->request.prints_to_stderr = context->json;
+    context->status = Parity(*args, *context);
+  });
 }
 
 }  // namespace msprobe

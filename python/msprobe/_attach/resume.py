@@ -5,6 +5,7 @@ started again. Steps are numbered through: the resumed run begins with the step 
 """
 
 import functools
+import gc
 import json
 import os
 import sys
@@ -41,15 +42,17 @@ class Resume(Digests):
         self._data = _DataLog()
         self._captures = False
         self._torch_states: list = []  # checksums since the last step ended
+        self._open = False  # a step has begun and its optimizers have not stepped
+        self._awaited = self._saves_inside() if request.role == "killed" else 0
         self._watch_files()
 
     def begin(self, roots: list) -> None:
         self._roots = list(roots)
         self._finish_if_due()
         self._snapshot(roots)
-        if self._role == "killed" and self._done >= self._request.save_at:
+        if self._role == "killed" and self._done >= self._request.save_at + (1 if self._awaited else 0):
             self._die()
-        self._due = True
+        self._due = self._open = True
         self._losses.clear()
         self._captures = self._role != "killed" and self._done >= self._request.save_at
         if self._captures:
@@ -64,6 +67,7 @@ class Resume(Digests):
         if self._captures:
             self._inner.over()
         self._look()
+        self._open = False
         self._done += 1
         self._torch_states = self._data.generator_states()
 
@@ -113,6 +117,8 @@ class Resume(Digests):
         # Of the steps between, only the batches are asked for.
         if self._done in (self._first_step(), self._request.save_at):
             state["states"] = Snapshot(roots, batch + self._data.recent()).kinds
+            if self._role == "resumed":
+                state["states"]["gradient"] = self._gradients()
         self._before.append(state)
         self._torch_states += self._data.generator_states()
 
@@ -122,6 +128,44 @@ class Resume(Digests):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+    # ---- saves inside of a step
+
+    def _gradients(self) -> dict:
+        found = {}
+        for number, root in enumerate(self._roots):
+            for name, parameter in root.named_parameters():
+                if parameter.grad is not None:
+                    found[(f"{number}." if number else "") + name] = checksum(parameter.grad)
+        return found
+
+    def _is_inside(self) -> bool:
+        """Tells whether gradients wait for their optimizer: the script saves between two micro batches of a step."""
+        if not self._open or not self._gradients():
+            return False
+        return any(issubclass(type(value), torch.optim.Optimizer) for value in gc.get_objects())
+
+    def _saves_inside(self) -> int:
+        """Returns how often the straight run saved inside of the step before which this one would die."""
+        path = os.path.join(self._request.out, f"straight.{rank_name()}.json")
+        try:
+            with open(path, encoding="utf-8") as file:
+                saves = json.load(file).get("saves", [])
+        except (OSError, ValueError):
+            return 0
+        at = [save["inside"] for save in saves if save["step"] == self._request.save_at]
+        return len(at) if all(at) else 0
+
+    def _saved_inside(self) -> None:
+        """Takes the states where the script saves, in place of those at the beginning of the step."""
+        kinds = Snapshot(self._roots, self._data.recent()).kinds
+        state = {"step": self._done, "batch": [], "fetched": self._data.fetched, "loaded": [], "inside": True}
+        self._before = [entry for entry in self._before if entry["step"] != self._done]
+        self._before.append({**state, "states": {**kinds, "gradient": self._gradients()}})
+        self._losses.clear()
+        here = sum(save["step"] == self._done for save in self._saves)
+        if self._role == "killed" and 0 < self._awaited <= here:
+            self._die()
 
     # ---- files
 
@@ -146,7 +190,10 @@ class Resume(Digests):
         if self._done == 0 or os.getpid() != self._pid:
             return  # weights before the first step are no checkpoint of a training
         path = os.fspath(place) if isinstance(place, (str, os.PathLike)) else ""
-        self._saves.append({"step": self._done, "path": path})
+        inside = self._is_inside()
+        self._saves.append({"step": self._done, "path": path, "inside": inside})
+        if inside and self._done == self._request.save_at and self._role in ("straight", "killed"):
+            self._saved_inside()
         self._torch_states += self._data.generator_states()
         if self._role == "scout":
             try:

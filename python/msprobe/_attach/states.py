@@ -26,6 +26,19 @@ _WITH_STATE = ("torchdata", "transformers", "diffusers", "timm", "torch.optim.sw
 _OF_TRAINER = ("global_step", "epoch", "best_metric", "best_global_step", "num_input_tokens_seen", "total_flos")
 
 
+_OF_OPTIMIZERS = ("defaults", "state", "param_groups")
+_OF_TORCH = (
+    "_optimizer_",
+    "_hook_for",
+    "_patch",
+    "_opt_called",
+    "_step_count",
+    "_zero_grad",
+    "_warned",
+    "_step_supports",
+)
+
+
 class Snapshot:
     """The states at one moment: `kinds` maps a kind to names and their checksums or values."""
 
@@ -90,8 +103,8 @@ class Snapshot:
             if of_root and is_users_module(type(module).__module__):
                 self._numbers_of(module, prefix + path)
 
-    def _numbers_of(self, module: torch.nn.Module, path: str) -> None:
-        for name, value in vars(module).items():
+    def _numbers_of(self, owner: Any, path: str) -> None:
+        for name, value in vars(owner).items():
             if name != "training" and isinstance(value, (bool, int, float)):
                 self._put("number", f"{path}.{name}" if path else name, repr(value))
 
@@ -113,6 +126,7 @@ class Snapshot:
             self._taken.add(id(optimizer))
             if isinstance(getattr(optimizer, "optimizer", None), torch.optim.Optimizer):
                 continue  # a wrapper
+            self._attributes(optimizer)
             kind = type(optimizer).__name__
             names: dict = {}
             for number, group in enumerate(optimizer.param_groups):
@@ -124,6 +138,16 @@ class Snapshot:
             for parameter, state in list(optimizer.state.items()):
                 owner = names.get(id(parameter), str(parameter) if isinstance(parameter, str) else "other")
                 self._leaves("optimizer", f"{kind} {owner}", state)
+
+    def _attributes(self, owner: Any) -> None:
+        """Takes what an object keeps beside what its state_dict() holds, such as a count of its own."""
+        users = is_users_module(type(owner).__module__)
+        held = {}
+        for key, value in vars(owner).items():
+            if key not in _OF_OPTIMIZERS and (users or key[0] != "_") and not key.startswith(_OF_TORCH):
+                held[key] = value
+        if held:
+            self._loose_value(self._name(owner), held)
 
     # ---- random numbers and data
 
@@ -181,6 +205,8 @@ class Snapshot:
             if id(owner) not in self._taken:
                 self._taken.add(id(owner))
                 self._leaves("object", self._name(owner), _state_dict(owner))
+                if is_users_module(type(owner).__module__) and hasattr(owner, "__dict__"):
+                    self._numbers_of(owner, self._name(owner))
         for owner in self._heap.of_user:
             if id(owner) not in self._taken and not self._variables.skips(owner):
                 self._loose_value(self._name(owner), owner)

@@ -231,8 +231,12 @@ StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::st
   posix_spawnattr_setsigdefault(&attributes, &as_usual);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = 0;
-  const int error = posix_spawnp(&pid, program[0].c_str(), nullptr, &attributes, Pointers(program).data(),
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  if (request.prints_to_stderr) posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  const int error = posix_spawnp(&pid, program[0].c_str(), &files, &attributes, Pointers(program).data(),
                                  Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&files);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) return NotStarted(program[0], error);
   int status = 0;

@@ -27,8 +27,9 @@ struct AttachRequest {
   double loss_scale = 1;
   // parity: sizes of axes ("tp=2,dp=2"), and what a reference takes: records with weights, ranks with batches ("0,2")
   std::string layouts, weights_from, join_ranks;
-  int save_at = 0;  // resume: steps that are done when the script saves
-  std::string out;  // estimate, certify: where the processes leave what they found
+  bool prints_to_stderr = false;  // what the program prints, because standard output is for the JSON
+  int save_at = 0;                // resume: steps that are done when the script saves
+  std::string out;                // estimate, certify: where the processes leave what they found
   bool exchanges() const {
     return !(save_batches.empty() && save_grads.empty() && save_optimizer.empty() && replay_batches.empty() &&
              replay_grads.empty());
