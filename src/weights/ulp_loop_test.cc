@@ -110,6 +110,23 @@ TEST_P(UlpLoopOf, GivesTheBitsOfTheScalarKernel) {
 }
 INSTANTIATE_TEST_SUITE_P(Sets, UlpLoopOf, testing::Values("scalar", "avx2", "avx512", "neon"));
 
+TEST(ExcessLoop, AllowsAUnitOfBothAndHalfOfOne) {
+  const int64_t n = 3;
+  const float whole[] = {1, 1 + 0x1p-8f, 0};
+  const uint16_t one[] = {0x3F80, 0x3F80, 0}, next[] = {0x3F81, 0x3F82, 0x8000};  // bfloat16: 1 + 2^-7, 1 + 2^-6
+  const auto excess = [&](const void* x, DType t, const void* y) {
+    const PairLoop* const loops[] = {ExcessLoop(t, DType::kBFloat16)};
+    MetricsOptions options;
+    options.loops = loops;
+    return CompareTensors({x, t, 1, &n, nullptr}, {y, DType::kBFloat16, 1, &n, nullptr}, options).loops[0].at[0];
+  };
+  EXPECT_EQ(excess(whole, DType::kFloat32, one), 0);        // half a unit
+  EXPECT_EQ(excess(whole, DType::kFloat32, next), 0x1p-7);  // a unit and a half
+  EXPECT_EQ(excess(one, DType::kBFloat16, one), 0);
+  EXPECT_EQ(excess(one, DType::kBFloat16, next), 0x1p-7);  // two units
+  EXPECT_EQ(ExcessLoop(DType::kFloat32, DType::kFloat32), nullptr);
+}
+
 TEST(UlpLoop, CountsInUnitsOfTheCoarserType) {
   const int64_t n = 2;
   const float a[] = {1, 4}, b[] = {1 + 0x1p-23f, 4 + 0x1p-8f};

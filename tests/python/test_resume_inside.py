@@ -94,7 +94,7 @@ def certify(tmp_path, script, code, save_at="2"):
     return json.loads(done.stdout) if done.stdout else done.stderr
 
 
-@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("keeps", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_a_save_between_two_micro_batches_is_reached(tmp_path, keeps):
     certificate = certify(tmp_path, f"KEEPS = {keeps}\n{ACCUMULATED}", code=0 if keeps else 1)
     assert certificate["saved_inside_of_a_step"]
@@ -105,6 +105,7 @@ def test_a_save_between_two_micro_batches_is_reached(tmp_path, keeps):
         assert [state["kind"] for state in rank["lost"]] == ["gradient"] and rank["lost"][0]["count"] == 4
 
 
+@pytest.mark.deep
 def test_a_run_that_ends_before_it_saves_is_told(tmp_path):
     said = certify(tmp_path, f"KEEPS = False\n{ACCUMULATED.replace('== 5', '== 6')}", code=3)
     assert "no checkpoint was written before the run was ended" in said and "--save-at 3" in said
