@@ -90,12 +90,14 @@ struct Leaf {
   std::vector<std::string_view> functions;
 };
 
-/// How much two of them look like one; 0: they are not.
-double LeafScore(const Leaf& x, const Leaf& y) {
+/// How much two of them look like one; 0: they are not. Of two implementations a class of their own may write out what
+/// another does by a layer of the framework: a norm by its mean and root. What it holds and gives tells.
+double LeafScore(const Leaf& x, const Leaf& y, bool implementations) {
   const ModuleNode &a = *x.node, &b = *y.node;
   const bool same_kind = a.kind == b.kind;
   if (!same_kind && a.layer && b.layer) return 0;
-  if (a.layer != b.layer && (x.functions.empty() || x.functions != y.functions)) return 0;
+  const bool written_out = implementations && x.shapes.size() == 1 && x.shapes == y.shapes && a.elements == b.elements;
+  if (a.layer != b.layer && !written_out && (x.functions.empty() || x.functions != y.functions)) return 0;
   double out = same_kind ? kSameKind : 0;
   if (x.shapes.empty() && y.shapes.empty()) {
     if (!same_kind) return 0;
@@ -203,6 +205,9 @@ class RegionPairing {
  private:
   static constexpr size_t kNone = SIZE_MAX;
 
+  double Score(size_t i, size_t j) const {
+    return LeafScore(t_.leaves[i], g_.leaves[j], t_.side.implementations());
+  }
   void Join(size_t i, size_t j) { golden_at_[i] = j, target_at_[j] = i; }
 
   /// Layers of the target that are known.
@@ -292,7 +297,7 @@ class RegionPairing {
         Step* step = &steps[i * m + j];
         *step = at(i + 1, j) >= at(i, j + 1) ? Step{1, 0} : Step{0, 1};
         at(i, j) = std::max(at(i + 1, j), at(i, j + 1));
-        const double score = MayPair(i, j) ? LeafScore(t_.leaves[i], g_.leaves[j]) : 0;
+        const double score = MayPair(i, j) ? Score(i, j) : 0;
         if (const auto both = static_cast<float>(score) + at(i + 1, j + 1);
             score >= kEnoughForLeaves && both > at(i, j)) {
           at(i, j) = both, *step = {1, 1};
@@ -349,8 +354,8 @@ class RegionPairing {
         if (x == kNone || y == kNone || target_at_[x] != i || target_at_[y] != k) continue;
         const auto parent = [](const Region& region, size_t a) { return region.leaves[a].node->parent; };
         if (parent(t_, i) != parent(t_, k) || parent(g_, x) != parent(g_, y)) continue;
-        if (LeafScore(t_.leaves[i], g_.leaves[y]) < kEnoughForLeaves) continue;
-        if (LeafScore(t_.leaves[k], g_.leaves[x]) < kEnoughForLeaves) continue;
+        if (Score(i, y) < kEnoughForLeaves) continue;
+        if (Score(k, x) < kEnoughForLeaves) continue;
         if (likeness(i, y) + likeness(k, x) > likeness(i, x) + likeness(k, y) + kClearly) Join(i, y), Join(k, x);
       }
     }
