@@ -1,6 +1,7 @@
 #include "match/leaf_pairs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -130,7 +131,6 @@ struct Region {
   struct Container {
     uint32_t id;
     size_t first = 0, last = 0;  // leaves below it: [first, last)
-    bool HasLeavesOf(const Container& other) const { return first == other.first && last == other.last; }
   };
   const Structure& side;
   const std::vector<uint32_t>& partner;
@@ -205,9 +205,7 @@ class RegionPairing {
  private:
   static constexpr size_t kNone = SIZE_MAX;
 
-  double Score(size_t i, size_t j) const {
-    return LeafScore(t_.leaves[i], g_.leaves[j], t_.side.implementations());
-  }
+  double Score(size_t i, size_t j) const { return LeafScore(t_.leaves[i], g_.leaves[j], t_.side.implementations()); }
   void Join(size_t i, size_t j) { golden_at_[i] = j, target_at_[j] = i; }
 
   /// Layers of the target that are known.
@@ -382,19 +380,30 @@ class RegionPairing {
     return best;
   }
 
+  /// Whether two containers of one side hold the same layers, but for such as have neither parameters nor a partner.
+  static bool HoldTheSame(const Region& region, const std::vector<size_t>& partner, const Region::Container& a,
+                          const Region::Container& b) {
+    const auto counts = [&](size_t i) { return !region.leaves[i].shapes.empty() || partner[i] != kNone; };
+    for (size_t i = std::min(a.first, b.first); i < std::max(a.last, b.last); ++i) {
+      const bool in_both = i >= std::max(a.first, b.first) && i < std::min(a.last, b.last);
+      if (!in_both && counts(i)) return false;
+    }
+    return true;
+  }
+
   void PairContainer(const Region::Container& x, std::vector<std::pair<uint32_t, uint32_t>>* out) const {
     const Region::Container* y = Around(g_, golden_at_, x);
     const Region::Container* back = y ? Around(t_, target_at_, *y) : nullptr;
-    if (!back || !back->HasLeavesOf(x)) return;
+    if (!back || !HoldTheSame(t_, golden_at_, *back, x)) return;
     // What holds the same leaves one inside the other: one class first, else the innermost.
-    const auto chain = [](const Region& region, const Region::Container& like) {
+    const auto chain = [](const Region& region, const std::vector<size_t>& partner, const Region::Container& like) {
       std::vector<uint32_t> all;
       for (const Region::Container& c : region.containers) {
-        if (c.HasLeavesOf(like)) all.push_back(c.id);
+        if (HoldTheSame(region, partner, c, like)) all.push_back(c.id);
       }
       return all;
     };
-    const std::vector<uint32_t> ours = chain(t_, x), theirs = chain(g_, *y);
+    const std::vector<uint32_t> ours = chain(t_, golden_at_, x), theirs = chain(g_, target_at_, *y);
     const auto same_class = [&](uint32_t a, uint32_t b) {
       const ModuleNode &p = t_.side.modules()[a], &q = g_.side.modules()[b];
       return !p.type.empty() && p.kind == q.kind;
@@ -405,7 +414,24 @@ class RegionPairing {
     const bool better = std::any_of(ours.begin(), ours.end(), [&](uint32_t a) {
       return std::any_of(theirs.begin(), theirs.end(), [&](uint32_t b) { return same_class(a, b); });
     });
-    if (!better && x.id == ours.back()) out->emplace_back(x.id, theirs.back());
+    if (better) return;
+    // A list inside of a block calls its layers alone; what the block adds to them is outside of it.
+    std::tuple<size_t, uint32_t, uint32_t> most{0, ours.back(), theirs.back()};
+    for (const uint32_t a : ours) {
+      for (const uint32_t b : theirs) {
+        const size_t common = CommonFunctions(a, b);
+        if (common >= std::get<0>(most) && common > 0) most = {common, a, b};
+      }
+    }
+    if (x.id == std::get<1>(most)) out->emplace_back(x.id, std::get<2>(most));
+  }
+
+  /// Functions that both call by themselves.
+  size_t CommonFunctions(uint32_t a, uint32_t b) const {
+    const std::vector<std::string_view> mine = Functions(t_.side, a), theirs = Functions(g_.side, b);
+    std::vector<std::string_view> both;
+    std::ranges::set_intersection(mine, theirs, std::back_inserter(both));
+    return both.size();
   }
 
   Region t_, g_;

@@ -26,9 +26,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kSameStatistics = 0x1p-22f;  // equal statistics leave so much room for what is in them
 constexpr size_t kFew = 16;                  // ops behind an argument whose change shows only amid rounding
 constexpr float kJustAbove = 1.01f;
-constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
-constexpr float kNormRoom = 0.25f;       // of a tolerance: what rounding leaves in a norm
-constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
+constexpr float kNormRoom = 0.25f;  // of a tolerance: what rounding leaves in a norm
 
 bool Differs(float distance) { return distance > 1; }
 
@@ -67,6 +65,12 @@ class Walk {
       lone_.Add(true, in_.plan.golden_only[golden_only], ops_.size());
     MSP_RETURN_IF_ERROR(rewrites_.status());
     Finish();
+    const bool both = out_.source.kind == Kind::kInput && out_.first.kind == Kind::kOp;
+    if (both && IsBackwardOfRewritten(in_, out_.verdicts, out_.source.op)) {
+      out_.verdicts[out_.source.op] = RulerVerdict::kRewritten;
+      out_.source = {};
+      answer_at_ = out_.first.op;
+    }
     if (out_.first.kind == Kind::kArgument) out_.verdicts[out_.first.op] = out_.first.verdict;  // a call around others
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
@@ -129,11 +133,12 @@ class Walk {
       containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
       return OkStatus();
     }
-    if (!anything_ && !d.parameter && IsRewritten(i, d)) {
+    const bool apart = Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output));
+    const bool inside = apart && !anything_ && IsInOtherForm(in_, ops_.NameAt(i));  // what the module gives will tell
+    if (inside || (!anything_ && !d.parameter && IsRewritten(i, d))) {
       out_.verdicts[i] = VisitRewritten(i, d);
       return OkStatus();
     }
-    const bool apart = Differs(Scaled(i, d.input)) || Differs(Scaled(i, d.output));
     if (apart && inexact_ && !anything_ && !d.argument && !d.shapes && IsOfRoundedZero(i)) {
       out_.verdicts[i] = RulerVerdict::kRoundOff;
       return OkStatus();
@@ -142,6 +147,7 @@ class Walk {
     if (draw) return VisitDraw(i), OkStatus();
     const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(ops_.NameAt(i), d)));
     out_.verdicts[i] = exact ? VisitExact(i, d) : VisitRounded(i, d);
+    if (out_.verdicts[i] == RulerVerdict::kRewritten) return inexact_ = true, OkStatus();
     const bool idle = d.argument && i == idle_argument_;
     const float least = Resplit() && !anything_ ? StandsOut() : 1;
     if (!idle && (Scaled(i, d.input) > least || Scaled(i, d.output) > least || d.shapes))
@@ -215,6 +221,7 @@ class Walk {
 
   /// Where statistics do not show at which places an input holds infinities, it came in there.
   RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
+    if (!anything_ && IsMadeGood(in_, i)) return RulerVerdict::kRewritten;
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
 
@@ -236,22 +243,9 @@ class Walk {
   float NormRoom(const OpDistance& d) const {
     return std::max(louder_ * norm_drift_, kNormRoom * std::max(coarsest_, d.tolerance));
   }
-  /// exp() makes a factor of an error.
-  float NormOf(size_t i) const {
-    const OpDistance& d = in_.distances[i];
-    const bool function = d.conditioned > 0 && ArithmeticOf(ops_.NameAt(i)) == Arithmetic::kFunction;
-    return function ? d.norm_output * d.conditioned / d.output : d.norm_output;
-  }
   bool NormsAgree(size_t i) const {
     const OpDistance& d = in_.distances[i];
-    return Resplit() && d.norm_output >= 0 && NormOf(i) <= NormRoom(d) && d.norm_input <= NormRoom(d);
-  }
-
-  /// More than any drift before it and its own rounding, though still near the tolerance.
-  bool JumpsFromDrift(const OpDistance& d) const {
-    const bool known = inexact_ && drift_ > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
-    return known && d.worst > 1 && d.tolerance > 0 && d.input_error <= drift_ &&
-           std::max(drift_, kLeastDrift) * kFineDrift < d.tolerance * d.conditioned;
+    return Resplit() && d.norm_output >= 0 && NormOf(ops_.NameAt(i), d) <= NormRoom(d) && d.norm_input <= NormRoom(d);
   }
 
   /// Both runs round before this op, or its inputs differ.
@@ -284,7 +278,8 @@ class Walk {
       if (!anything_ && input > (inexact_ && !own ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
       const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
       const bool unseen = d.blind || (d.filled && inexact_);  // of its inputs
-      const bool jumps = output > limit && !Differs(input) && !unseen && output >= stands_out_ * input;
+      const bool given = !anything_ || !d.argument;           // else another number explains another result
+      const bool jumps = output > limit && given && !Differs(input) && !unseen && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
       const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= louder_ * loudest_);
       // What its statistics do not show may be other elements at the same places: they came in here.
@@ -297,12 +292,13 @@ class Walk {
       if (!anything_ && Resplit() && !flips && name.direction != OpDirection::kParameterGrad) {
         const float room = NormRoom(d);
         if (d.norm_input > room) return Blame(Kind::kInput, i, RulerVerdict::kSuspicious, d.norm_input / room);
-        const float norm = NormOf(i);
+        const float norm = NormOf(ops_.NameAt(i), d);
         if (norm > std::max(room, louder_ * d.norm_input) && ForwardAgrees(name) && !containers_.Contains(name))
           return BlameOutput(i, RulerVerdict::kSuspicious, norm / room);
       }
       const bool leads = !anything_ && !containers_.Contains(name) && !flips && output > 0;
-      if (leads && JumpsFromDrift(d) && ForwardAgrees(name)) return BlameOutput(i, RulerVerdict::kSuspicious, output);
+      if (leads && inexact_ && JumpsFromDrift(d, drift_) && ForwardAgrees(name))
+        return BlameOutput(i, RulerVerdict::kSuspicious, output);
     }
     if (split_ > 0 && anything_ && IsSettingBehindSplit(name, d)) return BlameSetting(i, d);
     // Two implementations round at other places inside of each module, which only shows behind it.

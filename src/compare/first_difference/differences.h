@@ -44,8 +44,9 @@ struct FirstDifference {
   std::string frame;           // "modeling_llama.py:112", the user's innermost line; "" if not known
   std::string function;        // of that line
   std::string module;          // "Module.model.layers.1.mlp.down_proj.Linear.forward.0", around an API; "" if not known
-  /// Of kInput: the innermost module whose own inputs agree, so its code made the difference, and the last op in it
-  /// that agrees; "" if there is none.
+  /// Of kInput without such a module, of two programs: the function that made it, and its place in the source. Else:
+  /// the innermost module whose own inputs agree, so its code made the difference, and the last op in it that agrees;
+  /// "" if there is none.
   std::string inside, after;
   std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart
@@ -103,6 +104,8 @@ struct Differences {
   std::vector<std::string> target_modules, golden_modules;
   uint64_t unrecorded = 0;       // modules of the target in which nothing was recorded, and that change their input
   std::string first_unrecorded;  // the first of them
+  uint64_t other_forms = 0;      // modules of the target that hold their weights in another form (other_form.h)
+  std::string first_other_form;  // the first of them
   uint64_t divided = 0;  // ops on gradients that only one run divides so (divided_step.h): they are not compared
   Message warning;       // construct.json could not be used; the paths of modules were, instead
 };

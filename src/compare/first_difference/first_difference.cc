@@ -15,6 +15,7 @@
 #include "compare/first_difference/difference_walk.h"
 #include "compare/first_difference/optimizer_step.h"
 #include "compare/first_difference/other_differences.h"
+#include "compare/first_difference/other_form.h"
 #include "compare/first_difference/outside_value.h"
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/same_data.h"
@@ -26,20 +27,12 @@
 #include "compare/pair/order_plan.h"
 #include "compare/pair/place_plan.h"
 #include "compare/round_off/at_place.h"
+#include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
-
-/// Compares op `index` with `partner`, which need not be the plan's.
-Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
-  if (partner == kNoOp || partner == pair.plan.golden_of[index]) return DiffOpAt(pair, index, target, golden, out);
-  MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
-  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
-  DiffOps(pair.target->ops().NameAt(index), *target, pair.golden->ops().NameAt(partner), golden, pair.options, out);
-  return OkStatus();
-}
 
 std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
 
@@ -214,12 +207,33 @@ class Describer {
         if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
         out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
         if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], out));
+        if (out->kind == Kind::kInput && plan_.implementations && out->inside.empty())
+          MSP_RETURN_IF_ERROR(FillMadeBy(diff.target[row], out));
       }
     }
     if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
     const ShownErrors shown = ShownErrorsOf(diff, mode);
     out->input_error = shown.input;
     out->output_error = shown.output;
+    return OkStatus();
+  }
+
+  /// The function of the target that made what comes in: of two programs functions have no partners.
+  Status FillMadeBy(const ItemView& item, FirstDifference* out) const {
+    constexpr size_t kMostLookedAt = 4096;
+    const std::string looks = LooksOf(item);
+    ItemViews items(*pair_.target, pair_.options.mode);
+    for (size_t i = out->op, seen = 0; i-- > 0 && seen < kMostLookedAt && !looks.empty(); ++seen) {
+      FirstDifference maker;
+      maker.name = pair_.target->ops().NameAt(i);
+      if (IsModuleName(maker.name) || plan_.golden_of[i] != kNoOp) continue;
+      MSP_RETURN_IF_ERROR(items.Read(i));
+      const auto made = [&](const ItemView& one) { return one.state == ItemState::kOutput && LooksOf(one) == looks; };
+      if (std::ranges::none_of(items.items(), made)) continue;
+      MSP_RETURN_IF_ERROR(FillFrame(pair_.stacks ? &*pair_.stacks : nullptr, &maker));
+      out->after = maker.name + (maker.frame.empty() ? "" : " (" + maker.frame + ")");
+      break;
+    }
     return OkStatus();
   }
 
@@ -390,7 +404,9 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   }
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   const MatchPlan& plan = realigned ? aligned : pair.plan;
+  MSP_ASSIGN_OR_RETURN(OtherForms other_forms, LeaveOutOtherForms(pair, plan, &distances));
   WalkInput input{pair, plan, distances, target_tree, golden_tree};
+  input.other_forms = std::move(other_forms.calls);
   input.calibrated = calibrated;
   input.everywhere_other_dtype = everywhere;
   if (!all_paired) {
@@ -403,6 +419,8 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
     return FindMaker(input, &walk);
   }));
+  out.other_forms = other_forms.modules;
+  out.first_other_form = other_forms.first;
   out.unrecorded = unrecorded.modules;
   out.first_unrecorded = std::move(unrecorded.first);
   const Describer describer(pair, plan, distances, target_tree, golden_tree);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compare/first_difference/random_draw.h"
+#include "compare/first_difference/walk_parts.h"
 #include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/framework_names.h"
@@ -33,10 +34,12 @@ void LoneOps::Add(bool golden, uint32_t op, size_t before) {
   if (moved_[golden].contains(op)) return;
   const bool covered = rewrites_.Cover(name, golden, before);
   const auto is_this = [&](const OneSidedModule& m) { return m.golden == golden && m.op == op; };
+  const bool other_form = IsInOtherForm(in_, name, golden);  // what the module around it gives will tell
   // Modules of two frameworks need not be the same.
-  if (!in_.plan.cross && std::ranges::any_of(in_.one_sided, is_this)) own_modules_.push_back({lone, covered});
+  if (!in_.plan.cross && !other_form && std::ranges::any_of(in_.one_sided, is_this))
+    own_modules_.push_back({lone, covered});
   if (covered && !lone.moves && !IsModuleName(name)) AddReplaced(name, golden);
-  lone.known = !covered && rewrites_.Knows(name, golden);
+  lone.known = other_form || (!covered && rewrites_.Knows(name, golden));
   const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward && !lone.moves;
   if (forward && (ChangesArguments(ApiOf(name)) || (!covered && !lone.known))) makers_[golden].push_back(op);
   if (covered) return rewrites_.Learn(name, golden);

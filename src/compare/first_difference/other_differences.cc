@@ -4,6 +4,7 @@
 
 #include "base/slot_table.h"
 #include "base/text.h"
+#include "compare/pair/op_at.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -61,9 +62,7 @@ class Others {
     if (parameters_read_++ >= kMostRead || told_.Has(name)) return OkStatus();
     JsonDoc target, golden;
     OpDiff diff;
-    MSP_RETURN_IF_ERROR(in_.pair.target->ParseOp(i, &target));
-    MSP_RETURN_IF_ERROR(in_.pair.golden->ParseOp(in_.plan.golden_of[i], &golden));
-    DiffOps(name, target, in_.pair.golden->ops().NameAt(in_.plan.golden_of[i]), &golden, in_.pair.options, &diff);
+    MSP_RETURN_IF_ERROR(DiffOpWith(in_.pair, i, in_.plan.golden_of[i], &target, &golden, &diff));
     const double tolerance = OpTolerance(diff);
     double worst = in_.pair.options.thresholds->stands_out;
     std::string item;

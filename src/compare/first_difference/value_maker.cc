@@ -77,14 +77,6 @@ class Maker {
   FirstDifference* out_;
 };
 
-Status DiffFound(const DumpPair& pair, const FirstDifference& found, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
-  MSP_RETURN_IF_ERROR(pair.target->ParseOp(found.op, target));
-  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(found.golden_op, golden));
-  DiffOps(pair.target->ops().NameAt(found.op), *target, pair.golden->ops().NameAt(found.golden_op), golden,
-          pair.options, out);
-  return OkStatus();
-}
-
 /// The input that is furthest apart; null where none is by more than rounding.
 const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
   const double tolerance = OpTolerance(diff);
@@ -222,7 +214,7 @@ class ExtraUse {
     const std::string_view name = pair.target->ops().NameAt(out_->op);
     JsonDoc a, b;
     OpDiff diff;
-    MSP_RETURN_IF_ERROR(DiffFound(pair, *out_, &a, &b, &diff));
+    MSP_RETURN_IF_ERROR(DiffOpWith(pair, out_->op, out_->golden_op, &a, &b, &diff));
     const double tolerance = OpTolerance(diff);
     double worst = 1;
     std::string parameter;
@@ -299,7 +291,7 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
   if (in.plan.cross) {
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, found.op, &target, &golden, &diff));  // whose items are not at equal places
   } else {
-    MSP_RETURN_IF_ERROR(DiffFound(pair, found, &target, &golden, &diff));
+    MSP_RETURN_IF_ERROR(DiffOpWith(pair, found.op, found.golden_op, &target, &golden, &diff));
   }
   Maker maker(in, walk);
   if (in.plan.cross) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
+#include "compare/first_difference/value_maker.h"
+#include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -40,6 +43,53 @@ bool IsExactInOtherClass(const WalkInput& in, size_t op) {
   return exact && ApiOrClassOf(name) != ApiOrClassOf(in.pair.golden->ops().NameAt(in.plan.golden_of[op]));
 }
 
+bool IsInOtherForm(const WalkInput& in, std::string_view op, bool golden) {
+  bool inside = false;
+  if (in.other_forms.size() == 0) return inside;
+  (golden ? in.golden_tree : in.target_tree).ForEachAround(op, [&](std::string_view name) {
+    inside = inside || in.other_forms.Has(name);
+    return !inside;
+  });
+  return inside;
+}
+
+bool IsMadeGood(const WalkInput& in, size_t op) {
+  constexpr size_t kMostBehind = 64;
+  ItemViews ours(*in.pair.target, in.pair.options.mode), theirs(*in.pair.golden, in.pair.options.mode);
+  const auto result = [](const ItemViews& items) {
+    for (const ItemView& item : items.items()) {
+      if (item.state == ItemState::kOutput) return LooksOf(item);
+    }
+    return std::string();
+  };
+  const auto takes = [](const ItemViews& items, const std::string& looks) {
+    return !looks.empty() && std::ranges::any_of(items.items(), [&](const ItemView& item) {
+      return item.state == ItemState::kInput && LooksOf(item) == looks;
+    });
+  };
+  if (!in.plan.cross || !ours.Read(op).ok() || !theirs.Read(in.plan.golden_of[op]).ok()) return false;
+  const OpDistance& d = in.distances[op];
+  const std::string given = result(ours), golden = result(theirs);
+  for (size_t i = op + 1, seen = 0; i < in.distances.size() && seen < kMostBehind; ++i) {
+    const OpDistance& next = in.distances[i];
+    if (!next.matched || !next.has_input || next.shapes) continue;
+    if (ParseOpName(in.pair.target->ops().NameAt(i)).direction != OpDirection::kForward) break;
+    ++seen;
+    if (!ours.Read(i).ok() || !theirs.Read(in.plan.golden_of[i]).ok()) return false;
+    if (takes(ours, given)) return next.rounded <= 1;
+    const auto stands_out = static_cast<float>(in.pair.options.thresholds->stands_out);
+    if (takes(theirs, golden)) return next.rounded * stands_out < d.output;
+  }
+  return false;
+}
+
+bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op) {
+  const NameParts name = ParseOpName(in.pair.target->ops().NameAt(op));
+  if (name.direction != OpDirection::kBackward || IsModuleName(name.full)) return false;
+  const auto forward = in.pair.target->FindOp(ForwardNameOf(name));
+  return forward && verdicts[*forward] == RulerVerdict::kRewritten;
+}
+
 bool IsOfNumbers(std::string_view name, const OpDistance& d) {
   return !d.has_input && d.values && !d.argument && IsModuleName(name) &&
          ParseOpName(name).direction == OpDirection::kForward;
@@ -48,6 +98,19 @@ bool IsOfNumbers(std::string_view name, const OpDistance& d) {
 bool OnlyChecksumsDiffer(const WalkInput& in, const OpDistance& d, float error) {
   constexpr float kSameStatistics = 0x1p-22f;
   return in.pair.options.mode == CompareMode::kChecksum && error <= std::max(d.tolerance, kSameStatistics);
+}
+
+bool JumpsFromDrift(const OpDistance& d, float drift) {
+  constexpr float kLeastDrift = 0x1p-24f;  // statistics show no less
+  constexpr float kFineDrift = 300;        // what stands out so much from all drift before it is no drift
+  const bool known = drift > 0 && d.has_input && d.has_output && d.values && !d.few && !d.dtypes;
+  return known && d.worst > 1 && d.tolerance > 0 && d.input_error <= drift &&
+         std::max(drift, kLeastDrift) * kFineDrift < d.tolerance * d.conditioned;
+}
+
+float NormOf(std::string_view name, const OpDistance& d) {
+  const bool function = d.conditioned > 0 && ArithmeticOf(name) == Arithmetic::kFunction;
+  return function ? d.norm_output * d.conditioned / d.output : d.norm_output;
 }
 
 bool FollowsSplit(float ratio, float split) {

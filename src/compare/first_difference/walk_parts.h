@@ -17,11 +17,27 @@ std::optional<size_t> GivenOnOneSide(const WalkInput& in, const FirstDifference&
 /// Whether the op is a module of another class than its partner, as one with adapters, and gives the same all the same.
 bool IsExactInOtherClass(const WalkInput& in, size_t op);
 
+/// Whether the op is inside of a module that holds its weights in another form than its partner.
+bool IsInOtherForm(const WalkInput& in, std::string_view op, bool golden = false);
+
+/// Of two programs: whether what takes the result of the op, which differs, is given the same as in the other run, or
+/// far closer to it. Then the other run only does at another place what this op does.
+bool IsMadeGood(const WalkInput& in, size_t op);
+
+/// Whether its forward op is computed another way, such as at another place: what arrives is another gradient then.
+bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op);
+
 /// A module that is given the same numbers and no tensor.
 bool IsOfNumbers(std::string_view name, const OpDistance& d);
 
 /// Their statistics agree to the round-off of the dtype; those of indices to the last digit.
 bool OnlyChecksumsDiffer(const WalkInput& in, const OpDistance& d, float error);
+
+/// More than any drift before it and its own rounding, though still near the tolerance.
+bool JumpsFromDrift(const OpDistance& d, float drift);
+
+/// The error of a norm of its results; exp() makes a factor of an error.
+float NormOf(std::string_view name, const OpDistance& d);
 
 /// Whether a number that differs by this ratio only follows how the shapes are split.
 bool FollowsSplit(float ratio, float split);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/slot_table.h"
 #include "compare/first_difference/differences.h"
 #include "compare/first_difference/one_sided.h"
 #include "compare/pair/dump_pair.h"
@@ -30,6 +31,7 @@ struct WalkInput {
   const BigArray<float>* calibrated = nullptr;  // for each golden op, or none
   bool everywhere_other_dtype = false;          // the two runs are of different precision
   std::vector<OneSidedModule> one_sided = {};
+  TextIds other_forms = {};  // calls of modules that hold their weights in another form than their partners
 };
 
 }  // namespace msprobe

@@ -90,4 +90,12 @@ Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* go
   return OkStatus();
 }
 
+Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc* target, JsonDoc* golden, OpDiff* out) {
+  if (partner == kNoOp || partner == pair.plan.golden_of[index]) return DiffOpAt(pair, index, target, golden, out);
+  MSP_RETURN_IF_ERROR(pair.target->ParseOp(index, target));
+  MSP_RETURN_IF_ERROR(pair.golden->ParseOp(partner, golden));
+  DiffOps(pair.target->ops().NameAt(index), *target, pair.golden->ops().NameAt(partner), golden, pair.options, out);
+  return OkStatus();
+}
+
 }  // namespace msprobe

@@ -13,4 +13,7 @@ Status GatherPartners(const LinkedDumps& of, const OpLinks& links, OpDiff* out);
 /// documents.
 Status DiffOpAt(const DumpPair& pair, size_t index, JsonDoc* target, JsonDoc* golden, OpDiff* out);
 
+/// The same with `partner`, which need not be the plan's; kNoOp is the plan's.
+Status DiffOpWith(const DumpPair& pair, size_t index, uint32_t partner, JsonDoc* target, JsonDoc* golden, OpDiff* out);
+
 }  // namespace msprobe

@@ -117,6 +117,8 @@ struct Story {
   std::string first_unrecorded;
   /// From where on nothing can be said: the same data in micro batches of another size, other random numbers.
   std::vector<StoryOrigin> cut;
+  uint64_t other_forms = 0;      // modules whose weights are held in another form, so that what they give was compared
+  std::string first_other_form;  // path of the first
   uint64_t divided = 0;         // ops on gradients that only one run divides so (divided_step.h): they are not compared
   size_t steps = 0, ranks = 0;  // looked at, of one run by itself
   std::vector<RecordingGap> gaps;  // recordings that are not whole

@@ -73,6 +73,14 @@ StatusOr<bool> IsStale(const FirstDifference& d, const FilePair& now, const File
   return (target == target_before) != (golden == golden_before);
 }
 
+/// Whether a parameter differs as a step of the optimizer makes it of gradients that only rounded.
+StatusOr<bool> IsRoundedStep(const FirstDifference& d, const FilePair& now, const FilePair& before) {
+  MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(d, now, before));
+  if (stale) return false;
+  MSP_ASSIGN_OR_RETURN(const bool too_large, IsTooLarge(d, before));
+  return !too_large;
+}
+
 }  // namespace
 
 Status StoryFinder::Add(RankFindings rank) {
@@ -98,6 +106,10 @@ Status StoryFinder::Add(RankFindings rank) {
     unrecorded_ = found.unrecorded;
     first_unrecorded_ = found.first_unrecorded;
   }
+  if (found.other_forms > other_forms_) {
+    other_forms_ = found.other_forms;
+    first_other_form_ = found.first_other_form;
+  }
   divided_ += found.divided;
   ranks_.push_back(std::move(rank));
   return OkStatus();
@@ -114,6 +126,8 @@ Story StoryFinder::Tell() const {
   out.golden_modules = paths(golden_modules_);
   out.unrecorded = unrecorded_;
   out.first_unrecorded = ModulePath(first_unrecorded_);
+  out.other_forms = other_forms_;
+  out.first_other_form = ModulePath(first_other_form_);
   out.divided = divided_;
   out.gaps = gaps_;
   out.unseen = unseen_;
@@ -201,10 +215,18 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   if (!weight || !rank->differences.rounds_parameters) return OkStatus();
   const auto before = std::ranges::find(step_before_, rank->rank, &FilePair::rank);
   if (before == step_before_.end()) return OkStatus();
-  MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(source, rank->files, *before));
-  if (stale) return OkStatus();
-  MSP_ASSIGN_OR_RETURN(const bool too_large, IsTooLarge(source, *before));
-  if (too_large) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const bool stepped, IsRoundedStep(source, rank->files, *before));
+  if (!stepped) return OkStatus();
+  // Others that the same step made of rounding say nothing more.
+  std::vector<FirstDifference> others;
+  for (FirstDifference& other : rank->differences.others) {
+    bool same = other.kind == Kind::kParameter;
+    if (same) {
+      MSP_ASSIGN_OR_RETURN(same, IsRoundedStep(other, rank->files, *before));
+    }
+    if (!same) others.push_back(std::move(other));
+  }
+  rank->differences.others = std::move(others);
   source.kind = Kind::kGrows;
   source.verdict = RulerVerdict::kInherited;
   if (source.parameter.empty()) source.parameter = source.item.substr(1);

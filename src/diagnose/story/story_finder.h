@@ -45,6 +45,8 @@ class StoryFinder {
   std::vector<std::string> target_modules_, golden_modules_;  // of the first rank that has such
   uint64_t unrecorded_ = 0;                                   // of one rank and step
   std::string first_unrecorded_;
+  uint64_t other_forms_ = 0;  // as well
+  std::string first_other_form_;
   uint64_t divided_ = 0;
 };
 

@@ -113,6 +113,7 @@ std::string StoryJson(const Story& story) {
       json.Member("golden", story.golden_modules);
     });
     json.Member("unrecorded_modules", story.unrecorded);
+    json.Member("modules_of_other_form", story.other_forms);
     json.Member("ops_of_divided_steps", story.divided);
     json.ObjectMember("text", [&] {
       json.Member("en", StoryLines(story, Language::kEnglish));

@@ -206,6 +206,8 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
       return say({"{} {} before it is used", "{} 在使用前就已{}"}, ParameterText(say, o, o.parameter), differs);
     case Cause::kInput:
       if (o.hidden) return Hidden(say, o);
+      if (!o.other_op.empty())
+        return say({"its {} {}, as {} makes it", "{} {}，由 {} 产生"}, o.item, differs, o.other_op);
       return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
     case Cause::kCode:
       if (o.hidden) return Hidden(say, o);
@@ -403,6 +405,14 @@ std::string UnrecordedLine(const Words& say, const Story& story) {
              story.first_unrecorded, story.unrecorded);
 }
 
+std::string OtherFormLine(const Words& say, const Story& story) {
+  if (story.other_forms == 0) return {};
+  return say({"weights of {} ({} modules in all), which one run holds in another form (adapters, quantised): what the "
+              "modules give was compared",
+              "{} 等共 {} 个模块的权重：其中一侧以另一种形式保存（adapter、量化），比对的是模块的输出"},
+             story.first_other_form, story.other_forms);
+}
+
 std::string DividedLine(const Words& say, const Story& story) {
   if (story.divided == 0) return {};
   return say({"{} ops on gradients or parameters that only one run divides so, over its ranks or into buckets",
@@ -439,6 +449,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
     add({"modules", "模块"}, OneSidedLine(say, story.target_modules, true));
     add({"modules", "模块"}, OneSidedLine(say, story.golden_modules, false));
     add({"not recorded", "未采集"}, UnrecordedLine(say, story));
+    add({"not compared", "未比对"}, OtherFormLine(say, story));
     add({"not compared", "未比对"}, DividedLine(say, story));
   };
   if (story.origins.empty()) {

@@ -1,0 +1,21 @@
+// Modules that hold their weights in another form than their partners.
+#pragma once
+
+#include "base/slot_table.h"
+#include "compare/pair/dump_pair.h"
+#include "compare/round_off/ruler.h"
+
+namespace msprobe {
+
+struct OtherForms {
+  TextIds calls;           // forward and backward, of both runs
+  uint64_t modules = 0;    // of the target
+  std::string_view first;  // its first call
+};
+
+/// The modules of both runs whose partners are of another class and hold other parameters: adapters beside a
+/// weight against the merged one, a quantised weight. A weight is no evidence there, what the module gives is: their
+/// parameters are left out of `distances`.
+StatusOr<OtherForms> LeaveOutOtherForms(const DumpPair& pair, const MatchPlan& plan, OpDistances* distances);
+
+}  // namespace msprobe
