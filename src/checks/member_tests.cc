@@ -90,6 +90,18 @@ Verdict EqualOrWarnIfTold(const CheckInput& input) {
   return told ? Compare(input, input.quantity, Verdict::kWarn) : Verdict::kSkip;
 }
 
+/// Stacks name the templates of one model in their own ways ("qwen", "qwen_25", "qwen2_5"), and leave some to the
+/// tokenizer.
+Verdict SameTemplate(const CheckInput& input) {
+  const Verdict out = EqualIfTold(input);
+  if (out != Verdict::kFail || OneStack(input)) return out;
+  const auto letters = [](const std::string& name) { return name.substr(0, name.find_first_of("0123456789_-. ")); };
+  const std::string a = letters(input.target->Word("chat_template")), b = letters(input.golden->Word("chat_template"));
+  const auto open = [](const std::string& name) { return name == "tokenizer" || name == "default" || name == "auto"; };
+  const bool of_one = a == b || (a == "chatml" && b == "qwen") || (a == "qwen" && b == "chatml");
+  return of_one || open(a) || open(b) ? Verdict::kAsk : Verdict::kFail;
+}
+
 /// Shows the optimizers by their names; fused or paged they compute the same, with states in 8 bits they do not.
 Verdict SameOptimizerStates(const CheckInput& input) {
   const Verdict out = EqualOrWarnIfTold(input);

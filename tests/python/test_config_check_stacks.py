@@ -706,3 +706,21 @@ def test_recorded_batches_have_the_names_of_their_loaders(name, tmp_path):
         done = run(["config_check", "-tp", batches, model, "--json"], check=False)
         found = {finding["rule"]: finding["verdict"] for finding in json.loads(done.stdout)["findings"]}
         assert found["other.input_ids"] == verdict
+
+
+def test_names_and_roundings_that_stacks_have_for_the_same(tmp_path):
+    target = LLAMAFACTORY.replace("template: mistral", "template: qwen").replace(
+        "warmup_steps: 30", "warmup_ratio: 0.051"
+    )
+    golden = AXOLOTL.replace("chat_template: mistral", "chat_template: qwen_25").replace(
+        "warmup_steps: 30", "warmup_steps: 31"
+    )
+    _, found = compare(tmp_path, {"a.yaml": target}, {"b.yaml": golden})
+    assert failing(found) == {} and found["data.chat_template"]["verdict"] == "ask"
+    _, found = compare(
+        tmp_path / "other", {"a.yaml": target}, {"b.yaml": golden.replace("warmup_steps: 31", "warmup_steps: 33")}
+    )
+    assert list(failing(found)) == ["optimizer.warmup_ratio"]
+    one = LLAMAFACTORY.replace("template: mistral", "template: qwen3")
+    _, found = compare(tmp_path / "one", {"a.yaml": target.replace("0.051", "0.05")}, {"b.yaml": one})
+    assert list(failing(found)) == ["data.chat_template"]
