@@ -46,6 +46,39 @@ void AddStory(const DumpEvidence& dumps, StageResult* out) {
   for (size_t i = 0; i < en.size() && i < zh.size() && i < 6; ++i) out->evidence.push_back({en[i], zh[i]});
 }
 
+/// What begins at the stage and that printed losses do not show: an op of which the other run has the values all the
+/// same, or what may be written in another way. False where it is the cause.
+bool AddAgreeing(const DoctorEvidence& evidence, StageResult* out) {
+  const DumpEvidence& dumps = evidence.dumps;
+  const StoryOrigin& origin = dumps.origin->origin;
+  const CurveEvidence& curves = evidence.curves;
+  const int apart = FirstApart(curves);
+  const bool split = origin.cause == Cause::kShape && (apart < 0 || apart > dumps.origin->step);
+  const bool without_effect = AllStepsAgree(curves);
+  // A setting of a call, with another result: how small it is depends on the values, not on the cause.
+  const bool setting = origin.cause == Cause::kArgument && origin.verdict == RulerVerdict::kSuspicious;
+  const bool bug = (setting || dumps.origin->verdict == "bug") && origin.cause != Cause::kShape && !dumps.origin_open;
+  if (curves.seen && !bug && without_effect && dumps.origin->elsewhere) {
+    RaiseVerdict(StageVerdict::kPass, out);
+    out->evidence.push_back(
+        Both("dumps: only one run calls {}, and the other has its values all the same; the losses "
+             "and norms of all steps agree",
+             "dump：只有一侧调用 {}，但另一侧有相同的数值；各步的 loss 与 norm 一致", origin.op));
+    return true;
+  }
+  if (curves.seen && !bug && (split || without_effect)) {
+    // It may be code that is written or split otherwise; printed losses do not show all that a difference does.
+    AddStory(dumps, out);
+    RaiseVerdict(StageVerdict::kUnsure, out);
+    out->firm = true;
+    out->step = std::max(dumps.origin->step, 0);
+    out->evidence.push_back(Both("the losses agree all the same: it may be code that is written in another way",
+                                 "但 loss 一致：可能只是写法不同"));
+    return true;
+  }
+  return false;
+}
+
 /// Small differences that add up: what B's modules give with the inputs of A tells whether one of them is at work.
 void TakeGraft(const DoctorEvidence& evidence, StageResult* out) {
   const GraftEvidence& graft = evidence.graft;
@@ -86,31 +119,7 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
   const DumpEvidence& dumps = evidence.dumps;
   if (dumps.origin && dumps.origin->stage == stage) {
     const StoryOrigin& origin = dumps.origin->origin;
-    const CurveEvidence& curves = evidence.curves;
-    const int apart = FirstApart(curves);
-    const bool split = origin.cause == Cause::kShape && (apart < 0 || apart > dumps.origin->step);
-    const bool without_effect = AllStepsAgree(curves);
-    // A setting of a call, with another result: how small it is depends on the values, not on the cause.
-    const bool setting = origin.cause == Cause::kArgument && origin.verdict == RulerVerdict::kSuspicious;
-    const bool bug = (setting || dumps.origin->verdict == "bug") && origin.cause != Cause::kShape && !dumps.origin_open;
-    if (curves.seen && !bug && without_effect && dumps.origin->elsewhere) {
-      RaiseVerdict(StageVerdict::kPass, out);
-      out->evidence.push_back(
-          Both("dumps: only one run calls {}, and the other has its values all the same; the losses "
-               "and norms of all steps agree",
-               "dump：只有一侧调用 {}，但另一侧有相同的数值；各步的 loss 与 norm 一致", origin.op));
-      return true;
-    }
-    if (curves.seen && !bug && (split || without_effect)) {
-      // It may be code that is written or split otherwise; printed losses do not show all that a difference does.
-      AddStory(dumps, out);
-      RaiseVerdict(StageVerdict::kUnsure, out);
-      out->firm = true;
-      out->step = std::max(dumps.origin->step, 0);
-      out->evidence.push_back(Both("the losses agree all the same: it may be code that is written in another way",
-                                   "但 loss 一致：可能只是写法不同"));
-      return true;
-    }
+    if (AddAgreeing(evidence, out)) return true;
     out->verdict = StageVerdict::kDiffers;
     out->step = std::max(dumps.origin->step, 0);
     out->cause = CauseKey(origin);
