@@ -89,6 +89,72 @@ TEST_F(FindingsTest, AModuleOfAnotherClassAtItsPlaceIsNotOfOneRunOnly) {
   EXPECT_TRUE(Find().target_modules.empty());
 }
 
+TEST_F(FindingsTest, AWeightWithAnAdapterBesideItIsJudgedByWhatTheModuleGives) {
+  const auto merged = [](double out) {
+    return std::vector<std::string>{
+        Call("Functional.linear.0.forward", Wide(1) + ", " + Wide(5), Wide(out)),
+        Call("Module.q.Linear.forward.0", Wide(1), Wide(out), "", R"("weight": )" + Wide(5))};
+  };
+  const std::vector<std::string> adapted{
+      Call("Functional.linear.0.forward", Wide(1) + ", " + Wide(3), Wide(1.5)),
+      Call("Module.q.Adapted.forward.0", Wide(1), Wide(2), "",
+           R"("weight": )" + Wide(3) + R"(, "a": )" + TensorOf("1, 8", 0.1, 0.2))};
+  const auto parents_of = [&](const std::string& type) {
+    return R"("Functional.linear.0.forward": "Module.q.)" + type + R"(.forward.0", "Module.q.)" + type +
+           R"(.forward.0": null)";
+  };
+  Write("g", adapted, parents_of("Adapted"));
+  Write("t", merged(2), parents_of("Linear"));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kNone) << d.Answer().name;
+  EXPECT_EQ(d.other_forms, 1u);
+  EXPECT_EQ(d.first_other_form, "Module.q.Linear.forward.0");
+
+  Write("t", merged(2.2), parents_of("Linear"));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kOp);
+  EXPECT_EQ(d.Answer().name, "Module.q.Linear.forward.0");
+  EXPECT_EQ(d.Answer().item, ".output.0");
+}
+
+TEST_F(FindingsTest, AModuleOfAnotherClassWithTheSameParametersIsJudgedByThem) {
+  const auto norm = [](const std::string& type, double weight) {
+    return Call("Module.norm." + type + ".forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(weight));
+  };
+  Write("t", {norm("RMSNorm", 3.3)});
+  Write("g", {norm("LlamaRMSNorm", 3)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kParameter);
+  EXPECT_EQ(d.other_forms, 0u);
+}
+
+TEST_F(FindingsTest, AGradientOfAnOpThatStandsElsewhereYieldsToOneThatDiffersByItself) {
+  const auto call = [](const std::string& name, double in, double out) { return Call(name, Wide(in), Wide(out)); };
+  const auto run = [&](bool inside, const std::string& gradient) {
+    // The same but for a small number, which is added ahead of the root or behind it.
+    const std::string add = call("Tensor.__add__.0.forward", inside ? 4 : 2, inside ? 4 : 2),
+                      root = call("Tensor.sqrt.0.forward", 4, 2),
+                      add_back = call("Tensor.__add__.0.backward", inside ? 0.3 : 0.7, inside ? 0.3 : 0.7),
+                      root_back = Call("Tensor.sqrt.0.backward", Wide(0.7), gradient);
+    std::vector<std::string> ops{call("Tensor.sum.0.forward", 3, 4)};
+    for (const std::string& op : {inside ? add : root, inside ? root : add}) ops.push_back(op);
+    ops.push_back(call("Functional.gelu.0.forward", 2, 1.5));
+    ops.push_back(call("Functional.mse_loss.0.forward", 1.5, 0.5));
+    ops.push_back(call("Functional.mse_loss.0.backward", 1, 0.6));
+    ops.push_back(call("Functional.gelu.0.backward", 0.6, 0.7));
+    for (const std::string& op : {inside ? root_back : add_back, inside ? add_back : root_back}) ops.push_back(op);
+    ops.push_back(Call("Tensor.sum.0.backward", gradient, gradient));
+    return ops;
+  };
+  const std::string nan = R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 8], "Max": "nan",
+                              "Min": "nan", "Mean": "nan", "Norm": "nan"})";
+  Write("t", run(false, nan));
+  Write("g", run(true, Wide(0.3)));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.sqrt.0.backward");
+}
+
 TEST_F(FindingsTest, AnOpOfOneRunThatMadeWhatComesInIsFoundHoweverFarBack) {
   std::vector<std::string> target{Call("Tensor.exp.0.forward", Wide(1), Wide(2))}, golden = target;
   target.push_back(Call("Tensor.mul_.0.forward", Wide(2) + ", " + Number(1.5), Wide(3)));
