@@ -26,7 +26,7 @@ class CrossMatchTest : public testing::Test {
     return R"({"type": "x.Tensor", "dtype": "Float32", "shape": [)" + shape + R"(], "Norm": )" + std::to_string(norm) +
            "}";
   }
-  DumpFile Dump(const std::string& framework, const std::vector<Op>& ops) {
+  DumpFile Dump(const std::string& framework, const std::vector<Op>& ops, const std::string& folder = "") {
     std::string text = R"({"task": "statistics", "level": "mix", "framework": ")" + framework + R"(", "data": {)";
     std::string construct = "{";
     for (const Op& op : ops) {
@@ -45,8 +45,9 @@ class CrossMatchTest : public testing::Test {
       text += "}";
       construct += (first ? "\"" : ", \"") + op.name + "\": " + (op.parent.empty() ? "null" : "\"" + op.parent + "\"");
     }
-    dir_.Write(framework + "/construct.json", construct + "}");
-    StatusOr<DumpFile> dump = DumpFile::Open(dir_.Write(framework + "/dump.json", text + "}}"));
+    const std::string to = folder.empty() ? framework : folder;
+    dir_.Write(to + "/construct.json", construct + "}");
+    StatusOr<DumpFile> dump = DumpFile::Open(dir_.Write(to + "/dump.json", text + "}}"));
     EXPECT_TRUE(dump.ok()) << dump.status().message();
     return std::move(*dump);
   }
@@ -299,6 +300,55 @@ TEST_F(CrossMatchTest, NamesOfMSAdapterArePyTorchs) {
   EXPECT_TRUE(plan->cross);
   EXPECT_EQ(Pairs(*plan, a, b), (std::map<std::string, std::string>{{"Torch.exp.0.forward", "Torch.exp.0.forward"},
                                                                     {"Torch.exp.2.forward", "Torch.exp.2.forward"}}));
+}
+
+TEST_F(CrossMatchTest, ABlockIsNotTheListOfLayersInIt) {
+  const std::string body = "Cell.units.0.body.SequentialCell.forward.0", unit = "Cell.units.0.Unit.forward.0";
+  const std::string a1 = "Cell.units.0.body.0.Dense.forward.0", a2 = "Cell.units.0.body.1.Dense.forward.0",
+                    act = "Cell.units.0.act.ReLU.forward.0";
+  const std::string res = "Module.layers.0.Res.forward.0", b1 = "Module.layers.0.fc1.Linear.forward.0",
+                    b2 = "Module.layers.0.fc2.Linear.forward.0";
+  const DumpFile a = Dump("mindspore", {{a1, body, {"2, 8"}, {"2, 16"}, ParameterOf("16, 8")},
+                                        {a2, body, {"2, 16"}, {"2, 8"}, ParameterOf("8, 16")},
+                                        {body, unit, {"2, 8"}, {"2, 8"}},
+                                        {"Tensor.__add__.0.forward", unit, {"2, 8", "2, 8"}, {"2, 8"}},
+                                        {act, unit, {"2, 8"}, {"2, 8"}},
+                                        {unit, "", {"2, 8"}, {"2, 8"}}}),
+                 b = Dump("pytorch", {{b1, res, {"2, 8"}, {"2, 16"}, ParameterOf("16, 8")},
+                                      {b2, res, {"2, 16"}, {"2, 8"}, ParameterOf("8, 16")},
+                                      {"Tensor.__add__.0.forward", res, {"2, 8", "2, 8"}, {"2, 8"}},
+                                      {"Functional.relu.0.forward", res, {"2, 8"}, {"2, 8"}},
+                                      {res, "", {"2, 8"}, {"2, 8"}}});
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(Pairs(*plan, a, b).at(unit), res);
+  const auto back = MatchAcross(b, a);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(Pairs(*back, b, a).at(res), unit);
+}
+
+TEST_F(CrossMatchTest, OfTwoProgramsANormThatIsWrittenOutIsANorm) {
+  const auto program = [&](const std::string& side, const std::string& block, const std::string& attention,
+                           const std::string& mlp, const std::string& norm) {
+    const std::string path = "Module." + side + ".", of_block = path + block + ".forward.0",
+                      of_norm = path + "n." + norm + ".forward.0", of_attention = path + attention + ".forward.0",
+                      of_mlp = path + mlp + ".forward.0";
+    return std::vector<Op>{
+        {"Tensor.mean.0.forward", of_norm, {"2, 4, 8"}, {"2, 4, 1"}},
+        {norm == "RMS" ? "Torch.sqrt.0.forward" : "Torch.rsqrt.0.forward", of_norm, {"2, 4, 1"}, {"2, 4, 1"}},
+        {of_norm, of_block, {"2, 4, 8"}, {"2, 4, 8"}, ParameterOf("8")},
+        {path + "a.o.Linear.forward.0", of_attention, {"2, 4, 8"}, {"2, 4, 8"}, ParameterOf("8, 8")},
+        {of_attention, of_block, {"2, 4, 8"}, {"2, 4, 8"}},
+        {path + "m.w.Linear.forward.0", of_mlp, {"2, 4, 8"}, {"2, 4, 16"}, ParameterOf("16, 8")},
+        {of_mlp, of_block, {"2, 4, 8"}, {"2, 4, 16"}},
+        {of_block, "", {"2, 4, 8"}, {"2, 4, 16"}}};
+  };
+  const DumpFile a = Dump("pytorch", program("net", "Decoder", "a.SelfAttention", "m.Gated", "RMS"));
+  const DumpFile b = Dump(
+      "pytorch", program("model", "LlamaDecoderLayer", "a.LlamaAttention", "m.LlamaMLP", "LlamaRMSNorm"), "golden");
+  const auto plan = MatchImplementations(a, b, {});
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(Pairs(*plan, a, b).at("Module.net.n.RMS.forward.0"), "Module.model.n.LlamaRMSNorm.forward.0");
 }
 
 }  // namespace

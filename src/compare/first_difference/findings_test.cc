@@ -95,10 +95,9 @@ TEST_F(FindingsTest, AWeightWithAnAdapterBesideItIsJudgedByWhatTheModuleGives) {
         Call("Functional.linear.0.forward", Wide(1) + ", " + Wide(5), Wide(out)),
         Call("Module.q.Linear.forward.0", Wide(1), Wide(out), "", R"("weight": )" + Wide(5))};
   };
-  const std::vector<std::string> adapted{
-      Call("Functional.linear.0.forward", Wide(1) + ", " + Wide(3), Wide(1.5)),
-      Call("Module.q.Adapted.forward.0", Wide(1), Wide(2), "",
-           R"("weight": )" + Wide(3) + R"(, "a": )" + TensorOf("1, 8", 0.1, 0.2))};
+  const std::vector<std::string> adapted{Call("Functional.linear.0.forward", Wide(1) + ", " + Wide(3), Wide(1.5)),
+                                         Call("Module.q.Adapted.forward.0", Wide(1), Wide(2), "",
+                                              R"("weight": )" + Wide(3) + R"(, "a": )" + TensorOf("1, 8", 0.1, 0.2))};
   const auto parents_of = [&](const std::string& type) {
     return R"("Functional.linear.0.forward": "Module.q.)" + type + R"(.forward.0", "Module.q.)" + type +
            R"(.forward.0": null)";
@@ -376,6 +375,22 @@ TEST_F(FindingsTest, GradientsThatCancelOutSayNothing) {
   EXPECT_EQ(Find().Answer().kind, Kind::kNone);
   Write("t", run(3e-2));
   EXPECT_EQ(Find().Answer().kind, Kind::kOp);
+}
+
+TEST_F(FindingsTest, GradientsOfQueriesThatCancelOutSayNothing) {
+  const auto run = [](double queries) {
+    const std::string given = Wide(1);
+    return std::vector{
+        Call("Functional.gelu.0.forward", given, Wide(queries < 1e-8 ? 1 : 1.0000001)),
+        Call("Functional.scaled_dot_product_attention.0.forward", given + ", " + given + ", " + given, Wide(1)),
+        Call("Functional.scaled_dot_product_attention.0.backward", given,
+             Wide(queries) + ", " + Wide(1) + ", " + Wide(1.5))};
+  };
+  Write("t", run(2e-8));
+  Write("g", run(0.7e-8));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << Find().Answer().name;
+  Write("t", run(2e-2));
+  EXPECT_EQ(Find().Answer().name, "Functional.scaled_dot_product_attention.0.backward");
 }
 
 TEST_F(FindingsTest, WhatAModuleMakesOfNumbersIsNotExcusedByTheModuleAround) {
