@@ -266,6 +266,12 @@ std::string OriginText(const Words& say, const StoryOrigin& o) {
   return run.empty() ? out : say({"{} ({})", "{}（{}）"}, out, run);
 }
 
+/// Whether the forward call is that of a layer whose weight is a matrix.
+bool MultipliesByWeight(const StoryOrigin& o) {
+  const bool layer = o.module_class.ends_with("Linear") || o.module_class == "Dense" || o.module_class == "Conv1D";
+  return layer && o.op.find("backward") == std::string::npos;
+}
+
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.mechanism.empty())
@@ -283,6 +289,11 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
+  if (o.cause == Cause::kOp && MultipliesByWeight(o) && o.what != "values" && o.percent > 0)
+    return say(
+        {"dump tensors: the weight may hold the same values in another order (transposed), which statistics do "
+         "not show; or replay the op by itself (--repro)",
+         "采集 tensor：权重可能数值相同而顺序不同（转置），统计值无法显示；也可单独重放该算子（--repro）"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
     return say({"compare which parameters the optimizers were given", "比对两侧传给优化器的参数"});
   if (o.cause == Cause::kShape && o.alone && !ShapesTell(say, o).empty())
