@@ -306,6 +306,18 @@ size_t Disagreeing(const OpDistances& distances) {
       std::ranges::count_if(distances, [](const OpDistance& d) { return std::max(d.input, d.output) > 1; }));
 }
 
+Status DescribeAll(const Describer& describer, Differences* out) {
+  for (FirstDifference* d : {&out->first, &out->source, &out->dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
+  for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
+  // What differs by itself leads, not what was drawn.
+  if (out->Answer().kind == FirstDifference::Kind::kDraw && !out->others.empty()) {
+    out->first = std::move(out->others.front());
+    out->others.erase(out->others.begin());
+  }
+  if (out->source.kind == FirstDifference::Kind::kDraw) out->first.drawn = out->source.name;
+  return OkStatus();
+}
+
 /// Ops behind the answer that differ by more than round-off, by module.
 void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
   constexpr size_t kMostModules = 1000;
@@ -427,14 +439,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   MSP_ASSIGN_OR_RETURN(out.others, OtherDifferences(input, walk));
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
-  for (FirstDifference* d : {&out.first, &out.source, &out.dtype}) MSP_RETURN_IF_ERROR(describer.Fill(d));
-  for (FirstDifference& d : out.others) MSP_RETURN_IF_ERROR(describer.Fill(&d));
-  // What differs by itself leads, not what was drawn.
-  if (out.Answer().kind == FirstDifference::Kind::kDraw && !out.others.empty()) {
-    out.first = std::move(out.others.front());
-    out.others.erase(out.others.begin());
-  }
-  if (out.source.kind == FirstDifference::Kind::kDraw) out.first.drawn = out.source.name;
+  MSP_RETURN_IF_ERROR(DescribeAll(describer, &out));
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
   WeighOptimizers(std::move(forms), walk, &out);
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);

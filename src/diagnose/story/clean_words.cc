@@ -125,4 +125,26 @@ std::string CleanHeadline(const Words& say, const Story& s) {
   return out;
 }
 
+std::string UnrecordedLine(const Words& say, const Story& story) {
+  if (story.unrecorded == 0) return {};
+  return say({"anything inside of {} ({} modules in all): a difference that begins there shows one op later",
+              "{} 等共 {} 个模块的内部：在其中产生的差异会晚一个算子才显现"},
+             story.first_unrecorded, story.unrecorded);
+}
+
+std::string OtherFormLine(const Words& say, const Story& story) {
+  if (story.other_forms == 0) return {};
+  return say({"weights of {} ({} modules in all), which one run holds in another form (adapters, quantised): what the "
+              "modules give was compared",
+              "{} 等共 {} 个模块的权重：其中一侧以另一种形式保存（adapter、量化），比对的是模块的输出"},
+             story.first_other_form, story.other_forms);
+}
+
+std::string DividedLine(const Words& say, const Story& story) {
+  if (story.divided == 0) return {};
+  return say({"{} ops on gradients or parameters that only one run divides so, over its ranks or into buckets",
+              "{} 个算子：其梯度或参数仅一侧如此切分（到各 rank 或划分为桶）"},
+             story.divided);
+}
+
 }  // namespace msprobe
