@@ -217,7 +217,10 @@ StatusOr<std::vector<RecordDifference>> CompareRecords(const OptimizerRecord& a,
                         OneLine(a.path), OneLine(b.path)));
   }
   CompareClipping(gradients, &out);
-  return out.Take();
+  std::vector<RecordDifference> found = out.Take();
+  // It is the cause of what differs in gradients and weights.
+  std::stable_partition(found.begin(), found.end(), [](const auto& d) { return d.what == "clip_grad"; });
+  return found;
 }
 
 }  // namespace msprobe
