@@ -210,9 +210,10 @@ class WeightMatcher {
     }
     for (WeightPair& pair : out_->pairs) {
       const WeightTensor& own = s == 0 ? pair.a : pair.b;
-      const bool may = IsTable(own.name) || (says && !IsConstant(own)) || tied_modules_.contains(ModuleOf(part.tensor));
-      const bool plain = own.part.empty() && own.plus == 0 && !own.transposed;
-      if (may && plain && own.name != part.tensor.name && HaveSameBits(own, part.tensor)) return &pair;
+      const bool plain = own.part.empty() && own.plus == 0 && !own.transposed && own.shape == part.tensor.shape;
+      if (!plain || own.name == part.tensor.name) continue;
+      const bool may = IsTable(own.name) || tied_modules_.contains(ModuleOf(part.tensor)) || (says && !IsConstant(own));
+      if (may && HaveSameBits(own, part.tensor)) return &pair;
     }
     return nullptr;
   }

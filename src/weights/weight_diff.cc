@@ -197,7 +197,13 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
     }
     diffs.push_back(Conclude(a, b, pairs[i], sums[i]));
   }
-  if (const std::optional<int> alone = FileAlone(files)) {
+  const std::optional<int> alone = FileAlone(files);
+  const auto any = [&](auto... verdicts) {
+    return std::any_of(files[*alone].different.begin(), files[*alone].different.end(),
+                       [&](size_t i) { return ((diffs[i].verdict == verdicts) || ...); });
+  };
+  // A file in another type is not one of another step.
+  if (alone && any(WeightVerdict::kDiffers) && !any(WeightVerdict::kEqual, WeightVerdict::kRounded)) {
     for (const size_t i : files[*alone].different) {
       diffs[i].file_alone = alone;
       if (diffs[i].verdict == WeightVerdict::kRoundOff) diffs[i].verdict = WeightVerdict::kDiffers;

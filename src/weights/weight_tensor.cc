@@ -31,12 +31,12 @@ int64_t WeightTensor::elements() const { return Product(shape); }
 uint64_t WeightTensor::bytes() const { return static_cast<uint64_t>(elements()) * ElementSize(dtype); }
 
 bool HaveSameBits(const WeightTensor& a, const WeightTensor& b) {
-  constexpr int64_t kAtOnce = int64_t{1} << 16;
+  constexpr int64_t kFirst = 64, kAtOnce = int64_t{1} << 16;  // most tensors differ at once
   if (a.dtype != b.dtype || a.shape != b.shape) return false;
   const int64_t count = a.elements();
   std::vector<char> of_a, of_b;
-  for (int64_t begin = 0; begin < count; begin += kAtOnce) {
-    const int64_t end = std::min(count, begin + kAtOnce);
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+    end = std::min(count, begin + (begin == 0 ? kFirst : kAtOnce));
     of_a.resize(static_cast<size_t>(end - begin) * ElementSize(a.dtype));
     of_b.resize(of_a.size());
     GatherElements(a, begin, end, of_a.data());

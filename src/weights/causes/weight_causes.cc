@@ -15,8 +15,10 @@ namespace msprobe {
 namespace {
 
 constexpr int64_t kMostValues = int64_t{1} << 24;
-constexpr size_t kMostPairs = 256;  // that differ; of more, no single one is the cause
-constexpr size_t kFewToTell = 4;    // values that differ from each other
+// That differ; of more, no single one is the cause, and to hash them takes minutes.
+constexpr size_t kMostPairs = 256;
+constexpr int64_t kMostElements = int64_t{1} << 26;
+constexpr size_t kFewToTell = 4;  // values that differ from each other
 
 bool HasFewDigits(double v, int digits) {
   const int spare = 53 - digits;
@@ -74,11 +76,12 @@ class PairCauses {
       const bool differs = diffs[i].verdict == WeightVerdict::kDiffers || diffs[i].verdict == WeightVerdict::kRoundOff;
       if (!pairs[i].same_shape || !differs || pairs[i].a.elements() < 2) continue;
       places_.push_back(i);
+      elements_ += pairs[i].a.elements();
     }
   }
 
   void Run(int64_t head_dim) {
-    if (places_.size() > kMostPairs) return;
+    if (places_.size() > kMostPairs || elements_ > kMostElements) return;
     Others();
     Parts();
     for (const size_t i : places_) {
@@ -150,6 +153,7 @@ class PairCauses {
   const std::vector<WeightPair>& pairs_;
   std::vector<Message>& out_;
   std::vector<size_t> places_;
+  int64_t elements_ = 0;
 };
 
 }  // namespace
