@@ -203,7 +203,7 @@ StatusOr<std::vector<WeightDiff>> CompareWeights(const Checkpoint& a, const Chec
                        [&](size_t i) { return ((diffs[i].verdict == verdicts) || ...); });
   };
   // A file in another type is not one of another step.
-  if (alone && any(WeightVerdict::kDiffers) && !any(WeightVerdict::kEqual, WeightVerdict::kRounded)) {
+  if (alone && !any(WeightVerdict::kEqual, WeightVerdict::kRounded)) {
     for (const size_t i : files[*alone].different) {
       diffs[i].file_alone = alone;
       if (diffs[i].verdict == WeightVerdict::kRoundOff) diffs[i].verdict = WeightVerdict::kDiffers;
