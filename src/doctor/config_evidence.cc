@@ -107,7 +107,10 @@ ConfigDifference FromFinding(const CheckFinding& finding) {
 void AddFindings(const ChecklistReport& report, bool pair, ConfigEvidence* out) {
   for (const CheckFinding& finding : report.findings) {
     if (finding.verdict == CheckVerdict::kAsk) ++out->asked;
-    if (finding.verdict == CheckVerdict::kPass) ++out->passed;
+    if (finding.verdict == CheckVerdict::kPass) {
+      ++out->passed;
+      out->of_settings += !finding.target.empty() && (!pair || !finding.golden.empty());
+    }
     const bool bad = finding.verdict == CheckVerdict::kFail || finding.verdict == CheckVerdict::kWarn;
     if (!bad) continue;
     // A run by itself has no value of the other; rules about one run are asked where both agree, too.

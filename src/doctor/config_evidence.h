@@ -28,7 +28,8 @@ struct ConfigEvidence {
   std::vector<ConfigDifference> differences;  // what fails first
   std::vector<ConfigDifference> single;       // rules about one run that fail, though both agree
   size_t asked = 0, passed = 0;
-  bool half = false;  // one side computes in bf16 or fp16
+  size_t of_settings = 0;  // of those that passed: about something that both set
+  bool half = false;       // one side computes in bf16 or fp16
   bool known_precision = false;
   std::vector<Message> notes;
 };

@@ -42,12 +42,11 @@ StageResult JudgeConfig(const DoctorEvidence& evidence) {
     out.cause_text = first.reason;
     out.fix = first.fix;
     out.exact = first.fails;
-  } else if (config.passed + config.asked == 0) {
+  } else if (config.of_settings == 0) {  // a rule also passes where neither side says anything
     out.verdict = StageVerdict::kNotSeen;
     out.evidence.push_back(
         Both("no rule of the checklist is about what both configurations set", "检查清单中没有规则涉及两侧配置的内容"));
   } else {
-    if (config.passed == 0) out.verdict = StageVerdict::kNotSeen;
     out.evidence.push_back(Both("{} rules of the checklist agree, {} are to be asked of a person",
                                 "检查清单中 {} 项一致，{} 项需人工确认", config.passed, config.asked));
   }

@@ -113,7 +113,7 @@ for (const [name, options] of [
   test(`${name}: the answer, plots, tables; every text can be read, nothing sticks out`, async () => {
     const { page, leave } = await visit(demo, options);
     const zh = options.locale === 'zh-CN';
-    await holds(async () => assert.match(await page.locator('#story').innerText(), zh ? /误差源头：[\s\S]*相差/ : /Origin: [\s\S]*differs by/));
+    await holds(async () => assert.match(await page.locator('#story').innerText(), zh ? /误差源头：[\s\S]*\.weight 在使用前就已为标杆值的 1\.25 倍/ : /Origin: [\s\S]*\.weight is 1\.25 times the golden value/));
     await holds(async () => assert.equal(await page.locator('html').getAttribute('lang'), zh ? 'zh-CN' : 'en'));
     await holds(async () => assert.ok((await page.locator('svg.plot').count()) >= 3, 'curves by layer, map of parts, curve over the run'));
     await holds(async () => assert.ok((await page.locator('svg.plot path.line.forward').first().getAttribute('d')).includes('L'), 'a curve over several layers'));
