@@ -69,6 +69,8 @@ bool IsMadeGood(const WalkInput& in, size_t op) {
   };
   if (!in.plan.cross || !ours.Read(op).ok() || !theirs.Read(in.plan.golden_of[op]).ok()) return false;
   const OpDistance& d = in.distances[op];
+  if (!std::isfinite(d.output) || !std::isfinite(d.amplitude))
+    return false;  // NaN and infinities are made good by nothing
   const std::string given = result(ours), golden = result(theirs);
   for (size_t i = op + 1, seen = 0; i < in.distances.size() && seen < kMostBehind; ++i) {
     const OpDistance& next = in.distances[i];
