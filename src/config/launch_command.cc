@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "config/shell_lexer.h"
 #include "config/stacks.h"
+#include "json/parser.h"
 
 namespace msprobe {
 namespace {
@@ -80,6 +81,21 @@ bool ReadOverride(const ShellField& word, std::vector<Setting>* out) {
   return true;
 }
 
+/// An option as the stacks read it: one whose value is a JSON object has its members, as a file would.
+void AddOption(Setting setting, std::vector<Setting>* out) {
+  const std::string& text = setting.value.text;
+  JsonDoc doc;
+  const bool object = setting.value.IsText() && StartsWith(text, "{") && EndsWith(text, "}");
+  if (!object || !ParseJson(text, setting.key, &doc).ok() || !doc.IsObject()) {
+    out->push_back(std::move(setting));
+    return;
+  }
+  ConfigValue option;
+  option.kind = ConfigValue::Kind::kMap;
+  option.members.push_back({setting.key, ConfigValue::Of(static_cast<const JsonValue&>(doc))});
+  Flatten(option, setting.file, setting.line, out);
+}
+
 /// Options from `at` on; stops before the program if `launcher`.
 size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out,
                    std::vector<ShellField>* files = nullptr) {
@@ -95,8 +111,9 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
     const size_t equals = word.text.find('=');
     if (equals != std::string::npos) {
       const std::string_view text = word.text;
-      out->push_back({KeyOf(text.substr(0, equals)), ConfigValue::Of(text.substr(equals + 1)), word.file, word.line,
-                      WrittenName(text.substr(0, equals))});
+      AddOption({KeyOf(text.substr(0, equals)), ConfigValue::Of(text.substr(equals + 1)), word.file, word.line,
+                 WrittenName(text.substr(0, equals))},
+                out);
       ++at;
       continue;
     }
@@ -120,7 +137,7 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
       setting.file = words[at + 1].file;
       setting.line = words[at + 1].line;
     }
-    out->push_back(std::move(setting));
+    AddOption(std::move(setting), out);
     at = next;
   }
   return at;

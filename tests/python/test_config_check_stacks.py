@@ -478,6 +478,17 @@ def test_settings_that_no_rule_knows_are_listed(tmp_path):
     assert report["verdicts"]["warn"] == sum(f["verdict"] == "warn" for f in report["findings"])
 
 
+def test_an_option_that_is_an_object_has_its_members(tmp_path):
+    def script(depth, drop):
+        own = f"""--seed 11 --spooky-args '{{"depth": {depth}, "kind": "a"}}' --drop-path {drop}"""
+        return {"run.sh": MEGATRON.replace("--seed 11", own)}
+
+    _, found = compare(tmp_path, script(3, 0.1), script(4, 0.3))
+    listed = {rule: (f["target"], f["golden"]) for rule, f in found.items() if rule.startswith("setting.")}
+    # The probability of stochastic depth is no path.
+    assert listed == {"setting.spooky_args.depth": ("3", "4"), "setting.drop_path": ("0.1", "0.3")}
+
+
 def test_files_of_no_known_stack_are_compared_by_their_names(tmp_path):
     report, found = compare(
         tmp_path, {"a.yaml": "gizmo: 3\nrate: 1e-3\n"}, {"b.yaml": "gizmo: 4\nrate: 0.001\n"}, codes=(5,)

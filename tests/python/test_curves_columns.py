@@ -61,3 +61,17 @@ def test_the_rate_of_lightning_and_of_wandb_is_read(rate, tmp_path):
     done = curves(tmp_path, names)
     rules = {rule["rule"]: rule["verdict"] for rule in json.loads(done.stdout)["rules"]}
     assert rules["learning_rate"] == "fail", rules
+
+
+@pytest.mark.parametrize("factor,verdict", [(1, "pass"), (2, "fail")])
+def test_a_rate_that_one_run_prints_with_fewer_digits_is_the_same(factor, verdict, tmp_path):
+    sides = []
+    for side, digits in (("a", 8), ("b", 4)):
+        rates = (1e-3 / 3 * step / STEPS * (factor if side == "b" else 1) for step in range(1, STEPS + 1))
+        rows = [f"{step},{3 - 0.01 * step:.4f},{rate:.{digits}g}" for step, rate in enumerate(rates, 1)]
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "t.csv").write_text("\n".join(["step,loss,learning_rate", *rows]) + "\n")
+        sides.append(tmp_path / side / "t.csv")
+    done = run(["curves", *sides, "--json"], check=False)
+    rules = {rule["rule"]: rule["verdict"] for rule in json.loads(done.stdout)["rules"]}
+    assert rules["learning_rate"] == verdict

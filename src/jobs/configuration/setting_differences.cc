@@ -57,7 +57,13 @@ bool IsPath(const std::string& value) {
 bool IsIncidental(std::string_view key, const std::string& a, const std::string& b) {
   if (IsPath(a) || IsPath(b)) return true;
   std::string word;
+  // The probability of stochastic depth is called drop_path.
+  const auto number = [](const std::string& value) {
+    return !value.empty() && value.find_first_not_of("0123456789.eE+-") == std::string::npos;
+  };
+  const bool numbers = number(a) && number(b);
   const auto incidental = [&] {
+    if (numbers && word == "path") return false;
     return std::find(kIncidentalWords.begin(), kIncidentalWords.end(), word) != kIncidentalWords.end();
   };
   for (const char c : key) {
