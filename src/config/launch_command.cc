@@ -90,9 +90,10 @@ void AddOption(Setting setting, std::vector<Setting>* out) {
     out->push_back(std::move(setting));
     return;
   }
-  ConfigValue option;
+  ConfigValue option, value = ConfigValue::Of(static_cast<const JsonValue&>(doc));
+  if (value.members.empty()) return out->push_back(std::move(setting));
   option.kind = ConfigValue::Kind::kMap;
-  option.members.push_back({setting.key, ConfigValue::Of(static_cast<const JsonValue&>(doc))});
+  option.members.push_back({setting.key, std::move(value)});
   Flatten(option, setting.file, setting.line, out);
 }
 

@@ -74,12 +74,17 @@ StatusOr<ConfigSource> ReadYamlSettings(const std::string& path) {
   return source;
 }
 
-StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+StatusOr<MappedFile> OpenSettings(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   if (file.text().size() > kMaxConfigJson) {
     return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
                         file.text().size(), kMaxConfigJson >> 20));
   }
+  return file;
+}
+
+StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, OpenSettings(path));
   JsonDoc doc;
   MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
   if (!doc.IsObject()) return BadInput(Msg("{} is not a JSON object: give a configuration", path));
@@ -91,11 +96,7 @@ StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
 }
 
 StatusOr<ConfigSource> ReadTomlFile(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  if (file.text().size() > kMaxConfigJson) {
-    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
-                        file.text().size(), kMaxConfigJson >> 20));
-  }
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, OpenSettings(path));
   ConfigSource source;
   source.path = path;
   MSP_ASSIGN_OR_RETURN(source.settings, ReadTomlSettings(file.text(), path));

@@ -14,6 +14,8 @@
 #include "doctor/graft/graft_calls.h"
 #include "dump/flatten.h"
 #include "dump/reader.h"
+#include "ops/op_name.h"
+#include "tensor/kernels/dtype.h"
 
 namespace msprobe {
 namespace {
@@ -62,14 +64,6 @@ bool IsMany(const JsonValue& item) {
   return count > 1;
 }
 
-/// "Functional.cross_entropy" of "Functional.cross_entropy.0.forward".
-std::string KindOf(std::string_view op) {
-  const auto parts = Split(op, '.');
-  return parts.size() < 3
-             ? std::string(op)
-             : std::string(op.substr(0, op.size() - parts.back().size() - parts[parts.size() - 2].size() - 2));
-}
-
 std::string Described(const JsonValue& item) {
   return fmt::format("Max {:.6g}, Min {:.6g}, Norm {:.6g}", ValueOf(item, "Max"), ValueOf(item, "Min"),
                      ValueOf(item, "Norm"));
@@ -80,34 +74,49 @@ class ForwardCalls {
  public:
   explicit ForwardCalls(const DumpFile& file) : file_(file) {
     for (size_t i = 0; i < file.ops().size(); ++i) {
-      const std::string name(file.ops().NameAt(i));
+      const std::string_view name = file.ops().NameAt(i);
       if (IsBackwardOp(name)) break;
       places_.push_back(i);
-      ++kinds_[KindOf(name)];
+      ++kinds_[ParseOpName(name).base];
     }
   }
   const std::vector<size_t>& places() const { return places_; }
-  size_t CountOf(const std::string& kind) const {
+  size_t CountOf(std::string_view kind) const {
     const auto found = kinds_.find(kind);
     return found == kinds_.end() ? 0 : found->second;
   }
   /// Whether an earlier call gives the item.
-  bool IsMade(const JsonValue& item, size_t before) const {
-    for (const size_t place : places_) {
-      if (place >= before) break;
-      JsonDoc doc;
-      if (!file_.ParseOp(place, &doc).ok()) continue;
-      for (const Item& output : TensorsOf(file_.ops().NameAt(place), doc, false)) {
-        if (IsWhole(*output.leaf) && SameValues(*output.leaf, item, 0)) return true;
-      }
-    }
-    return false;
+  bool IsMade(const JsonValue& item, size_t before) {
+    ReadResults();
+    const auto found = made_.find(LooksOf(item));
+    return found != made_.end() && found->second < before;
   }
 
  private:
+  /// Shape and statistics.
+  static std::string LooksOf(const JsonValue& item) {
+    std::string out;
+    for (const JsonValue& size : item["shape"].Items()) out += fmt::format("{} ", size.Number());
+    for (const char* name : kStatistics) out += fmt::format("|{}", ValueOf(item, name));
+    return out;
+  }
+  /// Of all calls at once: each is read once, however many values are asked for.
+  void ReadResults() {
+    if (read_) return;
+    read_ = true;
+    for (const size_t place : places_) {
+      JsonDoc doc;
+      if (!file_.ParseOp(place, &doc).ok()) continue;
+      for (const Item& output : TensorsOf(file_.ops().NameAt(place), doc, false)) {
+        if (IsWhole(*output.leaf)) made_.emplace(LooksOf(*output.leaf), place);  // the first of them stays
+      }
+    }
+  }
   const DumpFile& file_;
+  bool read_ = false;
+  std::map<std::string, size_t> made_;
   std::vector<size_t> places_;
-  std::map<std::string, size_t> kinds_;
+  std::map<std::string_view, size_t> kinds_;  // by what stands before the number of the call
 };
 
 StatusOr<DumpFile> OpenDump(const std::string& path) {
@@ -122,28 +131,23 @@ bool SameShapes(const std::vector<Item>& x, const std::vector<Item>& y) {
 }  // namespace
 
 std::string FirstDumpFile(const std::string& step) {
-  if (IsRegularFile(JoinPath(step, "dump.json"))) return JoinPath(step, "dump.json");
-  const auto names = ListDirectory(step);
-  if (!names.ok()) return {};
-  for (const std::string& name : *names) {
-    const std::string file = JoinPath(JoinPath(step, name), "dump.json");
-    if (IsRegularFile(file)) return file;
-  }
-  return {};
+  const auto found = ResolveDumpPath(step);
+  if (!found.ok() || found->steps.empty() || found->steps[0].ranks.empty()) return {};
+  return JoinPath(found->steps[0].ranks[0].path, "dump.json");
 }
 
 bool IsWhole(const JsonValue& item) {
-  const std::string_view dtype = item["dtype"].Text();
-  return Contains(dtype, "int") || Contains(dtype, "Int") || Contains(dtype, "bool") || Contains(dtype, "Bool");
+  const DType type = ParseDType(item["dtype"].Text());
+  return IsInteger(type) || type == DType::kBool;
 }
 
 std::optional<GivenData> FindGivenData(const std::string& dump_a, const std::string& dump_b) {
   const auto a = OpenDump(dump_a), b = OpenDump(dump_b);
   if (!a.ok() || !b.ok()) return std::nullopt;
-  const ForwardCalls calls_a(*a), calls_b(*b);
+  ForwardCalls calls_a(*a), calls_b(*b);
   for (const size_t place : calls_a.places()) {
     const std::string name(a->ops().NameAt(place));
-    const std::string kind = KindOf(name);
+    const std::string_view kind = ParseOpName(name).base;
     // Indexing and arithmetic on tensors are numbered in the order of all code; a function called as often is the same.
     if (StartsWith(name, "Tensor.") || calls_a.CountOf(kind) != calls_b.CountOf(kind)) continue;
     const auto other = b->FindOp(name);
