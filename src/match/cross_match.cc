@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -195,14 +196,15 @@ class Matcher {
     return out;
   }
 
-  /// `sized`: only what gives as many elements.
+  /// `sized`: only what gives as many elements. Sums of a loss and those of an update of weights are never one.
   Aligned Align(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b, const std::vector<size_t>& from,
                 const std::vector<size_t>& to, bool sized) const {
-    std::map<std::pair<std::string_view, int64_t>, uint32_t> ids;
+    std::map<std::tuple<std::string_view, int64_t, bool>, uint32_t> ids;
     const auto list = [&](const CrossSide& side, const std::vector<uint32_t>& calls, const std::vector<size_t>& at) {
       BigArray<uint32_t> out;
       for (const size_t i : at) {
-        const auto key = std::make_pair(side.Function(calls[i]), sized ? side.sizes[calls[i]] : 0);
+        const auto key =
+            std::make_tuple(side.Function(calls[i]), sized ? side.sizes[calls[i]] : 0, side.IsUpdate(calls[i]));
         const auto [it, fresh] = ids.try_emplace(key, static_cast<uint32_t>(ids.size()));
         out.push_back(it->second);
       }

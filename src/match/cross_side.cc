@@ -64,6 +64,9 @@ bool CrossSide::CountsAsFunction(uint32_t id, const std::vector<uint32_t>& partn
 void CrossSide::Collect(const std::vector<uint32_t>& partner, const std::unordered_set<uint32_t>& joined) {
   for (uint32_t id = 0; id < structure.calls().size(); ++id) {
     const StructureCall& call = Call(id);
+    if (call.direction == OpDirection::kBackward && call.op != UINT32_MAX) {
+      last_backward = last_backward == UINT32_MAX ? call.op : std::max(last_backward, call.op);
+    }
     if (call.direction != OpDirection::kForward || call.op == UINT32_MAX) continue;
     if (call.function.empty() && (joined.count(call.module) || !CountsAsFunction(id, partner))) continue;
     uint32_t module = call.module;

@@ -22,10 +22,13 @@ struct CrossSide {
   Structure structure;
   std::unordered_map<uint32_t, std::vector<uint32_t>> functions;  // calls by module
   std::unordered_map<uint32_t, std::string> as_functions;         // calls of modules that count as functions
-  BigArray<int64_t> sizes;  // elements of what a call of a function that computes gives; 0: not known
+  BigArray<int64_t> sizes;              // elements of what a call of a function that computes gives; 0: not known
+  uint32_t last_backward = UINT32_MAX;  // op of the last gradient; UINT32_MAX: no backward pass was recorded
 
   const StructureCall& Call(uint32_t id) const { return structure.calls()[id]; }
   std::string_view Function(uint32_t id) const;
+  /// Whether a call runs when all gradients are there: an update of weights, not the loss of the model.
+  bool IsUpdate(uint32_t call) const { return Call(call).op != UINT32_MAX && Call(call).op > last_backward; }
   /// The op of the gradient of a call; UINT32_MAX: none.
   uint32_t Backward(uint32_t call) const;
   /// Whether a layer that multiplies by its weight has its activation in it, as MindSpore's may.
