@@ -193,6 +193,41 @@ TEST(Checklist, WindowsCountTheirTokensAlike) {
   auto unused = model;
   unused.push_back({"use_sliding_window", "False"});
   EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), "fail");
+  for (const auto& [length, verdict] : {std::pair("4096", "warn"), {"8192", "fail"}}) {  // of what it can hide
+    const EffectiveRun of_length =
+        RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}, {"seq_length", length}});
+    EXPECT_EQ(Verdict(of_length, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), verdict);
+  }
+}
+
+TEST(Checklist, LayersWithoutExpertsInFront) {
+  for (const auto& [layers, verdict] : {std::pair("([0]*3+[1]*24)", "pass"),
+                                        {"[0]+[0]*2+[1]*24", "pass"},
+                                        {"[0]*1+[1]*26", "fail"},
+                                        {"1", "fail"},
+                                        {"([0,1]*13)", "nothing"}}) {
+    const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"moe_layer_freq", layers}, {"num_experts", "8"}});
+    const EffectiveRun model = RunOf(ConfigDialect::kHfModel, {{"model_type", "deepseek_v3"},
+                                                               {"num_hidden_layers", "27"},
+                                                               {"n_routed_experts", "8"},
+                                                               {"first_k_dense_replace", "3"}});
+    EXPECT_EQ(Verdict(megatron, model, "moe.router_members"), verdict) << layers;
+  }
+}
+
+TEST(Checklist, AdaptersAndClippingByTheirDefaults) {
+  const EffectiveRun factory =
+                         RunOf(ConfigDialect::kLlamaFactory, {{"finetuning_type", "lora"}, {"lora_target", "all"}}),
+                     swift = RunOf(ConfigDialect::kSwift,
+                                   {{"train_type", "lora"}, {"lora_alpha", "16"}, {"lora_dropout", "0"}}),
+                     plain = RunOf(ConfigDialect::kSwift, {{"train_type", "lora"}, {"lora_dropout", "0"}});
+  EXPECT_EQ(Verdict(factory, swift, "structure.adapter"), "pass");
+  EXPECT_EQ(Verdict(factory, plain, "structure.adapter"), "fail");
+  const EffectiveRun norm = RunOf(ConfigDialect::kLightning, {{"trainer.gradient_clip_val", "1.0"}}),
+                     value = RunOf(ConfigDialect::kLightning, {{"trainer.gradient_clip_val", "1.0"},
+                                                               {"trainer.gradient_clip_algorithm", "value"}});
+  EXPECT_EQ(Verdict(norm, norm, "optimizer.clip_grad"), "pass");
+  EXPECT_EQ(Verdict(norm, value, "optimizer.clip_grad"), "fail");
 }
 
 TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {

@@ -68,11 +68,13 @@ class EffectiveRun {
   void DeriveRotary();
   void DeriveMoe();
   void DeriveSharedExperts();
+  void DeriveDenseLayers();
   void DeriveOptimizer();
   void DeriveBatch();
   void DeriveWorld();
   void DeriveSchedule();
   void DeriveWarmup();
+  void DeriveClipping();
   void DeriveData();
   void DeriveAdapter();
   void DerivePrecision();

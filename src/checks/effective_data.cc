@@ -75,6 +75,11 @@ void EffectiveRun::DeriveAdapter() {
   if (kind == "false" || kind == "none") kind = "full";
   if (kind.empty() && Number("lora_rank").value_or(0) > 0) kind = "lora";
   if (!kind.empty()) From(Find("finetuning") ? "finetuning" : "lora_rank", "adapter", ConfigValue::Of(kind));
+  if (kind == "lora" && !Find("lora_alpha") && Has(ConfigDialect::kLlamaFactory) && Find("lora_rank")) {
+    const Fact* rank = Find("lora_rank");
+    Set("lora_alpha", ConfigValue::Of(2 * rank->value.AsNumber().value_or(0)), "twice the rank by default", true);
+  }
+  if (Word("lora_targets") == "all") From("lora_targets", "lora_targets", ConfigValue::Of("all-linear"));
   if (kind == "full") {
     for (const char* part : {"lora_rank", "lora_alpha", "lora_dropout", "lora_targets"}) facts_.erase(part);
   }

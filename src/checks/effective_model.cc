@@ -43,6 +43,8 @@ void EffectiveRun::DeriveAttention() {
   } else if (!Find("kv_heads") && heads > 0) {
     From("num_heads", "kv_heads", ConfigValue::Of(static_cast<int64_t>(heads)));
   }
+  // Latent attention normalises what it compresses, whatever the switch for query and key is called or says.
+  if (Number("kv_lora_rank").value_or(0) > 0) facts_.erase("qk_norm");
   if (const auto kv = Number("kv_heads"); kv && heads > 0) {
     From("kv_heads", "attention_kind", ConfigValue::Of(*kv == heads ? "MHA" : *kv == 1 ? "MQA" : "GQA"));
   }
@@ -195,6 +197,7 @@ void EffectiveRun::DeriveRotary() {
 void EffectiveRun::DeriveMoe() {
   if (!IsMoe()) return;
   DeriveSharedExperts();
+  DeriveDenseLayers();
   for (const ConfigSource& source : configuration_.sources) {
     const Setting* balance = source.Find("moe_router_load_balancing_type");
     if (source.dialect == ConfigDialect::kMegatron && balance && balance->value.Shown() == "none") {
@@ -212,6 +215,38 @@ void EffectiveRun::DeriveMoe() {
   // Softmax over the chosen ones is softmax over all with the chosen ones normalised.
   if (!Find("norm_topk") && Find("pre_softmax")) {
     From("pre_softmax", "norm_topk", ConfigValue::Of(!Truth("pre_softmax").value_or(false)));
+  }
+}
+
+/// "([0]*3+[1]*24)" of Megatron: the layers in front that have no experts. A number is a period, as of those that have
+/// them in every layer.
+void EffectiveRun::DeriveDenseLayers() {
+  if (Find("dense_layers") || !Has(ConfigDialect::kMegatron)) return;
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* layers = source.Find("moe_layer_freq");
+    if (!layers) continue;
+    int64_t dense = 0;
+    bool known = true;
+    std::string text = layers->value.IsList() ? std::string() : layers->value.Shown();
+    for (const ConfigValue& item : layers->value.items) text += item.Shown();  // a shell cuts it at its brackets
+    for (std::string_view part : Split(text, '+')) {
+      part.remove_prefix(std::min(part.find_first_not_of("( '\""), part.size()));
+      const size_t star = part.find('*');
+      const bool zeros = StartsWith(part, "[0]"), ones = StartsWith(part, "[1]") || StartsWith(part, "1");
+      if (ones) break;
+      const auto times = PythonScalar(part.substr(std::min(star + 1, part.size()))).AsNumber();
+      if (zeros && star == std::string_view::npos) {
+        ++dense;
+      } else if (zeros && times) {
+        dense += static_cast<int64_t>(*times);
+      } else {
+        known = false;
+        break;
+      }
+    }
+    if (!known) continue;
+    used_.insert(layers->key);
+    Set("dense_layers", ConfigValue::Of(dense), layers->Origin());
   }
 }
 

@@ -118,8 +118,15 @@ void EffectiveRun::DeriveOptimizer() {
   }
   DeriveSchedule();
   DeriveWarmup();
+  DeriveClipping();
+}
+
+void EffectiveRun::DeriveClipping() {
   if (Has(ConfigDialect::kMindFormers) && !Truth("use_clip_grad").value_or(false)) {
     From("use_clip_grad", "clip_grad", ConfigValue::Of(0.0));
+  }
+  if (const Fact* most = Find("clip_grad"); most && Word("clip_kind") == "value") {  // each element, not their norm
+    From("clip_kind", "clip_grad", ConfigValue::Of(most->value.Shown() + " by value"));
   }
 }
 
@@ -150,6 +157,11 @@ void EffectiveRun::DeriveSchedule() {
     From("decay_samples", "decay_end", ConfigValue::Of(std::floor(*Number("decay_samples") / batch)));
   } else if (all > 0) {
     From("train_steps", "decay_end", ConfigValue::Of(all));
+  }
+  const double held = Number("lr_constant_steps").value_or(0);
+  const bool nemo = Has(ConfigDialect::kNemo) || Has(ConfigDialect::kNemo2);
+  if (nemo && held > 0 && held < all && Contains(schedule, "cosine")) {  // it holds them at the end
+    From("lr_constant_steps", "decay_end", ConfigValue::Of(all - held));
   }
   if (const auto share = Number("lr_decay_share"); share && all > 0) {
     From("lr_decay_share", "lr_constant_steps",

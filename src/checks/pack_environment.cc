@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "base/text.h"
 #include "checks/pack_compare.h"
@@ -20,6 +22,11 @@ constexpr std::array<KnownVariable, 6> kKnown = {{
     {"ASCEND_LAUNCH_BLOCKING", "0", "CUDA_LAUNCH_BLOCKING", "0"},
     {"ASCEND_RT_VISIBLE_DEVICES", "None", "CUDA_VISIBLE_DEVICES", "None"},
 }};
+
+/// Words in the names of variables that choose how a device or library computes. mindstudio-probe does not list them.
+constexpr std::array<std::string_view, 13> kComputes = {"TF32",  "DETERMINISTIC", "PRECISION", "CUBLAS",  "CUDNN",
+                                                        "NVTE_", "FLASH_ATT",     "OVERFLOW",  "INF_NAN", "INFNAN",
+                                                        "CBWR",  "ALLOW_FP16",    "ALLOW_BF16"};
 
 bool OnNpu(const std::vector<Setting>& environment) {
   for (const Setting& variable : environment) {
@@ -56,6 +63,37 @@ FoundVariable Look(const std::vector<Setting>& environment, std::string_view nam
   return {std::string(name), DefaultCell(otherwise), PlainValue(PythonScalar(otherwise))};
 }
 
+bool IsKnown(std::string_view name) {
+  return std::ranges::any_of(kKnown, [&](const KnownVariable& k) { return k.npu == name || k.gpu == name; });
+}
+
+const Setting* FindVariable(const std::vector<Setting>& environment, std::string_view name) {
+  const auto found = std::ranges::find_if(environment, [&](const Setting& s) { return s.key == name; });
+  return found == environment.end() ? nullptr : &*found;
+}
+
+/// Rows of the variables that no table of devices knows and that choose how something computes.
+void CompareOthers(const std::vector<Setting>& bench, const std::vector<Setting>& cmp, PackPart* out) {
+  std::set<std::string_view> names;
+  for (const auto* side : {&bench, &cmp}) {
+    for (const Setting& variable : *side) {
+      const auto in_name = [&](std::string_view word) { return Contains(variable.key, word); };
+      if (!IsKnown(variable.key) && std::ranges::any_of(kComputes, in_name)) names.insert(variable.key);
+    }
+  }
+  for (const std::string_view name : names) {
+    const Setting *a = FindVariable(bench, name), *b = FindVariable(cmp, name);
+    if (a && b && PlainValue(a->value) == PlainValue(b->value)) continue;
+    const auto cell = [](const Setting* s) { return s ? SheetValue::Of(s->value.Shown()) : SheetValue{}; };
+    const auto title = [&](const Setting* s, std::string_view only) {
+      return SheetValue::Of(std::string(s ? name : only));
+    };
+    out->verdict = std::max(out->verdict, PackVerdict::kWarning);
+    out->sheet.rows.push_back({title(a, "only cmp has this env"), title(b, "only bench has this env"), cell(a), cell(b),
+                               SheetValue::Of(std::string("warning"))});
+  }
+}
+
 }  // namespace
 
 PackPart CompareEnvironment(const std::vector<Setting>& bench, const std::vector<Setting>& cmp) {
@@ -79,6 +117,7 @@ PackPart CompareEnvironment(const std::vector<Setting>& bench, const std::vector
           {SheetValue::Of(a.name), SheetValue::Of(b.name), a.cell, b.cell, SheetValue::Of(std::string("error"))});
     }
   }
+  CompareOthers(bench, cmp, &out);
   return out;
 }
 

@@ -63,6 +63,13 @@ TEST_F(Packs, ColumnsStandUnderTheirTitles) {
   EXPECT_EQ(Text(env[0][3]), "0");
   EXPECT_EQ(Text(env[1][1]), "only bench has this env");
   EXPECT_EQ(Text(env[1][4]), "warning");
+  const auto other = ComparePacks(
+      Read(Zip("c.zip", {{"env", R"({"NVIDIA_TF32_OVERRIDE": "1", "NCCL_IB_TIMEOUT": "22", "CUBLAS_LOGINFO": "0"})"}})),
+      Read(
+          Zip("d.zip", {{"env", R"({"NVIDIA_TF32_OVERRIDE": "0", "NCCL_IB_TIMEOUT": "10", "CUBLAS_LOGINFO": "0"})"}})));
+  ASSERT_EQ(PartOf(other, "env").sheet.rows.size(), 1u);  // a timeout computes nothing
+  EXPECT_EQ(Text(PartOf(other, "env").sheet.rows[0][0]), "NVIDIA_TF32_OVERRIDE");
+  EXPECT_EQ(Text(PartOf(other, "env").sheet.rows[0][4]), "warning");
   const auto& pip = PartOf(parts, "pip").sheet.rows;
   ASSERT_EQ(pip.size(), 1u);
   EXPECT_EQ(Text(pip[0][1]), "1.0");

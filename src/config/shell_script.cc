@@ -27,17 +27,11 @@ class ShellRunner {
   explicit ShellRunner(const std::string& path) : values_(std::string(DirName(path))) {}
 
   Status RunText(std::string_view text, const std::string& path, int depth) {  // NOLINT(misc-no-recursion)
-    MSP_ASSIGN_OR_RETURN(const std::vector<ShellToken> tokens, ShellTokens(text, path));
-    const std::vector<ShellToken>* saved_tokens = std::exchange(tokens_, &tokens);
-    const size_t saved_at = std::exchange(at_, 0);
-    const std::string saved_file = std::exchange(file_, path);
-    auto saved_functions = std::exchange(functions_, {});
+    if (!read_.count(path)) {
+      MSP_ASSIGN_OR_RETURN(read_[path], ShellTokens(text, path));
+    }
     const int saved_depth = std::exchange(depth_, depth);
-    const Status status = Block({}, true, 0);
-    tokens_ = saved_tokens;
-    at_ = saved_at;
-    file_ = saved_file;
-    functions_ = std::move(saved_functions);
+    const Status status = RunAt({&read_[path], 0, path}, {}, 0);
     depth_ = saved_depth;
     return status;
   }
@@ -52,6 +46,24 @@ class ShellRunner {
  private:
   using Kind = ShellToken::Kind;
   using Words = std::vector<const ShellToken*>;
+
+  /// A place in the words of a script: where it is read, where the body of a function begins.
+  struct Place {
+    const std::vector<ShellToken>* tokens = nullptr;
+    size_t at = 0;
+    std::string file;
+  };
+
+  /// Reads on from a place, and comes back.
+  Status RunAt(const Place& place, const std::set<std::string_view>& stop, int level) {  // NOLINT(misc-no-recursion)
+    const Place back{std::exchange(tokens_, place.tokens), std::exchange(at_, place.at),
+                     std::exchange(file_, place.file)};
+    const Status status = Block(stop, true, level);
+    tokens_ = back.tokens;
+    at_ = back.at;
+    file_ = back.file;
+    return status;
+  }
 
   void Note(const Message& what) {
     if (out_.notes.size() < kMaxNotes) out_.notes.push_back(what);
@@ -121,7 +133,7 @@ class ShellRunner {
     ++at_;
     while (!AtEnd() && Now().text != "{") ++at_;
     ++at_;
-    functions_[name] = at_;
+    functions_[name] = {tokens_, at_, file_};
     return SkipTo({"}"}, level);
   }
 
@@ -294,14 +306,30 @@ class ShellRunner {
     if ((name == "source" || name == ".") && fields.size() > 1) return Source(fields[1]);
     if (name == "read" && !AtEnd() && Now().kind == Kind::kDocument) return ReadDocument(fields.back());
     if (name == "eval") return Evaluate(std::move(fields));
-    if (const auto found = functions_.find(name); found != functions_.end()) {
-      const size_t back = std::exchange(at_, found->second);
-      if (level > kMaxBlocks) return BadInput(Msg("{} calls functions that call each other without an end", file_));
-      MSP_RETURN_IF_ERROR(Block({"}"}, true, level + 8));
-      at_ = back;
+    if (name == "set" && fields.size() > 1 && fields[1].text == "--") {
+      values_.SetArguments(std::vector<ShellField>(fields.begin() + 2, fields.end()));
       return OkStatus();
     }
+    if (name == "shift") return Shift();
+    if (const auto found = functions_.find(name); found != functions_.end()) return Call(found->second, fields, level);
     out_.commands.push_back(std::move(fields));
+    return OkStatus();
+  }
+
+  /// A function of the script, with what it is given.
+  Status Call(const Place& body, const std::vector<ShellField>& fields, int level) {  // NOLINT(misc-no-recursion)
+    if (level > kMaxBlocks) return BadInput(Msg("{} calls functions that call each other without an end", file_));
+    std::optional<std::vector<ShellField>> saved = values_.Arguments();
+    values_.SetArguments(std::vector<ShellField>(fields.begin() + 1, fields.end()));
+    const Status status = RunAt(Place(body), {"}"}, level + 8);
+    values_.SetArguments(std::move(saved));
+    return status;
+  }
+
+  Status Shift() {
+    std::optional<std::vector<ShellField>> arguments = values_.Arguments();
+    if (arguments && !arguments->empty()) arguments->erase(arguments->begin());
+    values_.SetArguments(std::move(arguments));
     return OkStatus();
   }
 
@@ -347,8 +375,11 @@ class ShellRunner {
       Note(Msg("{}: the sourced file {} is not here; what it sets is not known", At(what.line), OneLine(what.text)));
       return OkStatus();
     }
-    MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-    return RunText(file.text(), path, depth_ + 1);
+    if (!sourced_.count(path)) {
+      MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+      sourced_.emplace(path, std::move(file));
+    }
+    return RunText(sourced_.at(path).text(), path, depth_ + 1);
   }
 
   ShellValues values_;
@@ -356,7 +387,9 @@ class ShellRunner {
   const std::vector<ShellToken>* tokens_ = nullptr;
   size_t at_ = 0;
   std::string file_;
-  std::map<std::string, size_t> functions_;  // where their bodies begin
+  std::map<std::string, MappedFile> sourced_;
+  std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path
+  std::map<std::string, Place> functions_;               // where their bodies begin
   int depth_ = 0;
   size_t steps_ = 0;
 };

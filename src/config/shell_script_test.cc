@@ -109,6 +109,31 @@ TEST(ShellScript, BadTextsGetErrorsWithALine) {
   EXPECT_FALSE(ReadShell(deep, "a.sh").ok());
 }
 
+TEST(ShellScript, AFunctionHasWhatItIsCalledWith) {
+  const auto folder = std::filesystem::temp_directory_path() / ("shell_calls_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "lib.sh") << R"(add() { ARGS+=("$@"); }
+put() { ARGS+=(--$1 "${2:-7}"); shift; COUNT=$#; })";
+  const auto read = ReadShell(R"(. ./lib.sh
+ARGS=()
+add --a 1 --b 'x y'
+add
+put seed
+put lr 1e-4
+all() { add $@; add ${@:2}; }
+all --c --d
+set -- "$@" --e 5
+python train.py "${ARGS[@]}" --n $COUNT "$@")",
+                              (folder / "run.sh").string());
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->commands.size(), 1u);
+  Words words;
+  for (const ShellField& field : read->commands[0]) words.push_back(field.text);
+  EXPECT_EQ(words, (Words{"python", "train.py", "--a", "1", "--b", "x y", "--seed", "7", "--lr", "1e-4", "--c", "--d",
+                          "--d", "--n", "1", "--e", "5"}));
+}
+
 TEST(ShellValues, OneWordTakesAsMuchAsAScriptMay) {
   constexpr size_t kText = 1 << 20, kTimes = 1000;
   for (const std::string use : {"$A", "\"$A\"", "${A[@]}", "\"${A[0]}\""}) {

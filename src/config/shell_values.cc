@@ -15,6 +15,11 @@ namespace {
 constexpr int kMaxDepth = 32;
 
 bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+/// "1", "2", ..., "@", "*" and "#".
+bool IsArgument(std::string_view name) {
+  return name == "@" || name == "*" || name == "#" ||
+         (!name.empty() && std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }));
+}
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /// + - * / % and brackets over whole numbers; names are looked up by `value`.
@@ -117,6 +122,37 @@ const std::vector<ShellField>* ShellValues::Find(const std::string& name) const 
   return found == values_.end() ? nullptr : &found->second;
 }
 
+void ShellValues::SetArguments(std::optional<std::vector<ShellField>> arguments) {
+  std::erase_if(values_, [](const auto& item) { return IsArgument(item.first); });
+  if (!arguments) return;
+  for (size_t i = 0; i < arguments->size(); ++i) {
+    bytes_ += (*arguments)[i].text.size();
+    values_[std::to_string(i + 1)] = {(*arguments)[i]};
+  }
+  values_["#"] = {{std::to_string(arguments->size()), {}, 0}};
+  values_["*"] = *arguments;
+  values_["@"] = std::move(*arguments);
+}
+
+std::optional<std::vector<ShellField>> ShellValues::Arguments() const {
+  const std::vector<ShellField>* all = Find("@");
+  return all ? std::optional(*all) : std::nullopt;
+}
+
+/// Each in a field of its own.
+void ShellValues::All(const std::vector<ShellField>& fields, Part* part) {
+  bool first = true;
+  for (const ShellField& field : fields) {
+    bytes_ += field.text.size();
+    if (!within_bounds()) return;
+    if (!first) part->End();
+    if (!first || part->now.text.empty()) part->now = {{}, field.file, field.line};
+    part->now.text += field.text;
+    part->any = true;
+    first = false;
+  }
+}
+
 std::vector<Setting> ShellValues::Exported() const {
   std::vector<Setting> out;
   for (const std::string& name : exported_) {
@@ -134,6 +170,7 @@ void ShellValues::Variable(const std::string& name, std::string_view whole, bool
     part->Add(whole);  // only a run knows it
     return;
   }
+  if (name == "@" || name == "*") return All(*value, part);
   if (value->empty()) return;
   const ShellField& first = value->front();
   if (!part->literal && part->now.text.empty()) {
@@ -172,24 +209,14 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
                          Part* part, int depth) {
   size_t end = 0;
   while (end < inner.size() && IsNameChar(inner[end])) ++end;
+  if (end == 0 && (StartsWith(inner, "@") || StartsWith(inner, "*") || StartsWith(inner, "#"))) end = 1;
   const std::string name(inner.substr(0, end));
   std::string_view rest = inner.substr(end);
   if (name.empty()) return part->Add(whole);
   const std::vector<ShellField>* value = Find(name);
   if (rest == "[@]" || rest == "[*]") {
     if (!value) return part->Add(whole);
-    bool first = true;
-    for (const ShellField& field : *value) {
-      bytes_ += field.text.size();
-      if (!within_bounds()) return;
-      if (!first) part->End();
-      if (first && part->now.text.empty()) part->now = {{}, field.file, field.line};
-      if (!first) part->now = {{}, field.file, field.line};
-      part->now.text += field.text;
-      part->any = true;
-      first = false;
-    }
-    return;
+    return All(*value, part);
   }
   if (StartsWith(rest, "[") && EndsWith(rest, "]")) {
     size_t index = 0;
@@ -200,6 +227,12 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
       return within_bounds() ? part->Add((*value)[index].text) : void();
     }
     return part->Add(name == "BASH_SOURCE" ? JoinPath(directory_, "script") : std::string(whole));
+  }
+  if (name == "@" && value && StartsWith(rest, ":")) {  // those from a number on
+    size_t from = 0;
+    const auto [stop, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), from);
+    if (error != std::errc() || stop != rest.data() + rest.size() || from == 0) return part->Add(whole);
+    return All({value->begin() + static_cast<std::ptrdiff_t>(std::min(from - 1, value->size())), value->end()}, part);
   }
   const bool empty_counts = StartsWith(rest, ":");
   if (empty_counts) rest.remove_prefix(1);
@@ -296,7 +329,8 @@ void ShellValues::ExpandInto(std::string_view word, bool quoted, Part* part, int
       }
       end = std::min(end, word.size());
       const std::string_view inner = word.substr(i + 1, end - i - 1);
-      const bool array = EndsWith(inner, "[@]}") && StartsWith(inner, "${");
+      const bool array =
+          (EndsWith(inner, "[@]}") && StartsWith(inner, "${")) || inner == "$@" || StartsWith(inner, "${@");
       const size_t before = part->done.size();
       ExpandInto(inner, true, part, depth + 1);
       if (!array || part->done.size() != before) part->any = part->any || !array;

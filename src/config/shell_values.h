@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ class ShellValues {
   bool Assign(std::string_view word, const std::string& file, int line);
   void Set(const std::string& name, std::vector<ShellField> value) { values_[name] = std::move(value); }
   const std::vector<ShellField>* Find(const std::string& name) const;
+  /// $1, $2, ..., $@ and $#: those of the script are not known (nullopt), those of a function are what it is called
+  /// with.
+  void SetArguments(std::optional<std::vector<ShellField>> arguments);
+  std::optional<std::vector<ShellField>> Arguments() const;
   void Export(const std::string& name) { exported_.insert(name); }
   std::vector<Setting> Exported() const;
   const std::string& directory() const { return directory_; }
@@ -39,6 +44,7 @@ class ShellValues {
   void ExpandInto(std::string_view word, bool quoted, Part* part, int depth);
   size_t Dollar(std::string_view word, size_t at, bool quoted, Part* part, int depth);
   void Braces(std::string_view inner, std::string_view whole, bool quoted, Part* part, int depth);
+  void All(const std::vector<ShellField>& fields, Part* part);
   void Variable(const std::string& name, std::string_view whole, bool quoted, Part* part);
   std::string Arithmetic(std::string_view text);
 

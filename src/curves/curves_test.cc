@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -10,6 +11,7 @@
 #include "curves/judge.h"
 #include "curves/line_pattern.h"
 #include "curves/log_curves.h"
+#include "curves/means.h"
 #include "curves/number_text.h"
 #include "curves/plot.h"
 #include "curves/table_curves.h"
@@ -33,6 +35,52 @@ void ExpectPoint(const RunCurves& run, std::string_view format, int64_t step, do
     ASSERT_FALSE(run.of(kind).empty()) << format;
     EXPECT_DOUBLE_EQ(run.of(kind).values.back(), value) << format;
   }
+}
+
+TEST(LogCurves, StepsThatAreSkippedForGoodAreNaN) {
+  const auto log = [](int skipped) {
+    std::string out;
+    for (int step = 1; step <= 100; ++step) {
+      const bool skips = step <= 5 || (step > 40 && step <= 40 + skipped);
+      out += fmt::format(
+          " iteration {:8}/ 100 | learning rate: 1.0E-04 |{} loss scale: 1.0 | number of skipped iterations: {} |\n",
+          step, skips ? "" : " lm loss: 2.5E+00 |", skips ? 1 : 0);
+    }
+    return ReadLogCurves(out, "a.log", {});
+  };
+  const auto few = log(4), many = log(60);
+  ASSERT_TRUE(few.ok() && many.ok());
+  EXPECT_EQ(few->of(CurveKind::kLoss).size(), 91u);
+  EXPECT_TRUE(few->notes.empty());
+  const Curve& loss = many->of(CurveKind::kLoss);
+  ASSERT_EQ(loss.size(), 95u);
+  EXPECT_TRUE(std::isfinite(loss.values[34]) && std::isnan(loss.values[35]));
+  EXPECT_EQ(loss.steps[35], 41);
+}
+
+TEST(AverageAlike, MeansOfALogStandAgainstMeans) {
+  RunCurves single{"single", "csv", {}, {}}, means{"means", "trainer_state.json", {}, {}},
+      plain{"plain", "csv", {}, {}};
+  Curve &a = single.of(CurveKind::kLoss), &b = means.of(CurveKind::kLoss);
+  for (int64_t step = 1; step <= 30; ++step) {
+    a.steps.push_back(step);
+    a.values.push_back(static_cast<double>(step));
+    a.units.push_back(1e-4);
+  }
+  for (int64_t step = 10; step <= 40; step += 10) {
+    b.steps.push_back(step);
+    b.values.push_back(static_cast<double>(step));
+    b.units.push_back(1e-4);
+  }
+  plain.of(CurveKind::kLoss) = b;
+  RunCurves twin = single;
+  AverageAlike(std::array<RunCurves*, 2>{&twin, &plain});  // a csv says nothing of means
+  EXPECT_EQ(twin.of(CurveKind::kLoss).size(), 30u);
+  AverageAlike(std::array<RunCurves*, 2>{&single, &means});
+  EXPECT_EQ(a.steps, (std::vector<int64_t>{10, 20, 30}));
+  EXPECT_EQ(a.values, (std::vector<double>{5.5, 15.5, 25.5}));
+  EXPECT_EQ(single.notes.size(), 1u);
+  EXPECT_TRUE(means.notes.empty());
 }
 
 TEST(LogCurvesTest, ReadsTheLinesOfEachFramework) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -112,6 +113,7 @@ std::optional<NumberText> FindKind(std::string_view line, const LogFormat& forma
 
 struct FormatRun {
   CurveCollector points;
+  std::vector<int64_t> skipped;                   // steps without a loss that the log says were skipped
   std::optional<double> first_epoch, last_epoch;  // of lines without a step
   int64_t epochs = 0;
   int64_t last = 0;  // step of the last line that had one, or was counted
@@ -144,6 +146,8 @@ Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames
     }
   }
   run->last = *step;
+  const auto skipped = found[0] ? std::nullopt : FindValue(line, "number of skipped iterations", false);
+  if (skipped && skipped->value > 0) run->skipped.push_back(*step);
   for (const CurveKind kind : kCurveKinds) {
     const auto& value = found[static_cast<size_t>(kind)];
     if (value) MSP_RETURN_IF_ERROR(run->points.Add(kind, *step, value->value, value->unit));
@@ -160,6 +164,24 @@ int64_t LinesBefore(const FormatRun& run) {
   const double number = share > 0 ? *run.first_epoch / share : 0;
   if (!(number < 1e9) || std::fabs(number - std::round(number)) > kSure) return 0;
   return std::max<int64_t>(static_cast<int64_t>(std::round(number)) - 1, 0);
+}
+
+/// A scaler of the loss skips some steps until its scale fits. One that skips on and on, or to the end, trains no more:
+/// its losses are not numbers.
+Status CountSkipped(FormatRun* run, std::vector<Message>* notes) {
+  constexpr size_t kFits = 64, kMany = 16;  // skips at the beginning, and later, that a scaler needs at most
+  const std::vector<int64_t>& steps = run->skipped;
+  for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+    const int64_t apart = begin + 1 < steps.size() ? std::max<int64_t>(steps[begin + 1] - steps[begin], 1) : 1;
+    for (end = begin + 1; end < steps.size() && steps[end] - steps[end - 1] <= apart;) ++end;
+    if (end - begin < (steps[begin] <= apart ? kFits : kMany)) continue;
+    for (size_t i = begin; i < end; ++i) {
+      MSP_RETURN_IF_ERROR(run->points.Add(CurveKind::kLoss, steps[i], std::numeric_limits<double>::quiet_NaN(), 0));
+    }
+    notes->push_back(Msg("the steps from {} to {} were skipped and have no loss, which counts as NaN", steps[begin],
+                         steps[end - 1]));
+  }
+  return OkStatus();
 }
 
 /// The line without the colours of terminals.
@@ -249,6 +271,7 @@ StatusOr<RunCurves> ReadLogCurves(std::string_view log, const std::string& path,
   } else if (runs[best].counted) {
     out.notes.emplace_back(Msg("lines without a step are counted 1, 2, ..."));
   }
+  MSP_RETURN_IF_ERROR(CountSkipped(&runs[best], &out.notes));
   runs[best].points.Finish(&out);
   return out;
 }

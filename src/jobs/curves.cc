@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "curves/means.h"
 #include "curves/read_curves.h"
 #include "json/writer.h"
 #include "judgement/judgement_json.h"
@@ -117,13 +118,14 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request) {
   CurvesResult out;
   MSP_ASSIGN_OR_RETURN(out.a, ReadCurves(request.a, request.names));
   MSP_ASSIGN_OR_RETURN(out.b, ReadCurves(request.b, request.names));
-  NoteRun(out.a, &out.notes);
-  NoteRun(out.b, &out.notes);
   for (const std::string& path : request.more_a) {
     MSP_ASSIGN_OR_RETURN(RunCurves run, ReadCurves(path, request.names));
-    NoteRun(run, &out.notes);
     out.more_a.push_back(std::move(run));
   }
+  std::vector<RunCurves*> runs{&out.a, &out.b};
+  for (RunCurves& run : out.more_a) runs.push_back(&run);
+  if (request.shift == 0) AverageAlike(runs);
+  for (const RunCurves* run : runs) NoteRun(*run, &out.notes);
   for (const CurveKind kind : kCurveKinds) MSP_RETURN_IF_ERROR(CompareKind(kind, request, &out));
   if (!out.Find(CurveKind::kLoss) && !out.Find(CurveKind::kGradNorm)) {
     return BadInput(Msg("{} and {} have no quantity in common: give two files with a loss", OneLine(request.a),
