@@ -215,6 +215,12 @@ TEST(Checklist, LayersWithoutExpertsInFront) {
   }
 }
 
+TEST(Checklist, SectionsOfAnOwnYamlHaveTheNamesOfTheTrainer) {
+  const auto run = [](const char* eps) { return RunOf(ConfigDialect::kHfTrainer, {{"training.adam_epsilon", eps}}); };
+  EXPECT_EQ(Verdict(run("1e-8"), run("1e-6"), "optimizer.eps"), "fail");
+  EXPECT_EQ(Verdict(run("1e-8"), run("1e-08"), "optimizer.eps"), "pass");
+}
+
 TEST(Checklist, AdaptersAndClippingByTheirDefaults) {
   const EffectiveRun factory =
                          RunOf(ConfigDialect::kLlamaFactory, {{"finetuning_type", "lora"}, {"lora_target", "all"}}),

@@ -84,7 +84,8 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
   const size_t hash = name.find('#');
   const std::string_view key = name.substr(0, hash);
   const Setting* found = source.Find(key);
-  if (!found && source.dialect == ConfigDialect::kMegatron) {  // sections of a yaml behind --yaml-cfg
+  // Sections of a yaml behind --yaml-cfg, or of one that an own script reads.
+  if (!found && (source.dialect == ConfigDialect::kMegatron || source.dialect == ConfigDialect::kHfTrainer)) {
     const auto same_end = [&](const Setting& s) { return EndsWith(s.key, "." + std::string(key)); };
     const auto last = std::find_if(source.settings.rbegin(), source.settings.rend(), same_end);
     if (last != source.settings.rend()) found = &*last;

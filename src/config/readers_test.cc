@@ -92,10 +92,16 @@ TEST(ReadConfiguration, DialectsByTheirKeys) {
   const auto read = ReadConfiguration(
       {folder.Write("config.json",
                     R"({"model_type": "llama", "num_hidden_layers": 2, "rope_scaling": {"factor": 4.0}})"),
-       folder.Write("ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})")});
+       folder.Write("ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})"),
+       folder.Write("own.yaml",
+                    "model:\n  width: 4\ntraining:\n  adam_epsilon: 1e-6\n  max_grad_norm: 1.0\n"
+                    "  lr_scheduler_type: cosine\n"),
+       folder.Write("neox.json", R"({"architectures": ["GPTNeoXForCausalLM"], "rotary_emb_base": 10000})")});
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->sources[0].dialect, ConfigDialect::kHfModel);
   EXPECT_EQ(read->sources[1].dialect, ConfigDialect::kDeepSpeed);
+  EXPECT_EQ(read->sources[2].dialect, ConfigDialect::kHfTrainer) << "a section of the user's own";
+  EXPECT_EQ(read->sources[3].dialect, ConfigDialect::kHfModel) << "not the yaml of GPT-NeoX";
   EXPECT_EQ(Shown(*read, "rope_scaling.factor"), "4.0");
 }
 

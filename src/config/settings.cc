@@ -48,9 +48,15 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : settings) keys.emplace_back(setting.key);
   if (const ConfigDialect told = DialectOfKeys(keys); told != ConfigDialect::kUnknown) return told;
-  int megatron = 0, trainer = 0;
+  int megatron = 0, trainer = 0, nested = 0;
   for (const Setting& setting : settings) {
     const std::string_view key = setting.key;
+    // Own scripts hand a section of their yaml on: training.adam_epsilon.
+    const size_t dot = key.rfind('.');
+    for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "adam_epsilon",
+                                        "max_grad_norm", "lr_scheduler_type", "adam_beta2"}) {
+      nested += dot != std::string_view::npos && key.substr(dot + 1) == name;
+    }
     for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
                                         "max_grad_norm", "lr_scheduler_type", "model_name_or_path"}) {
       trainer += key == name;
@@ -62,7 +68,7 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
     }
   }
   if (megatron > trainer && megatron > 1) return ConfigDialect::kMegatron;
-  return trainer > 0 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
+  return trainer > 0 || nested > 2 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
 }
 
 void ResolveReferences(std::vector<Setting>* settings) {

@@ -129,6 +129,8 @@ struct Story {
   std::string first_not_compared;  // the first of them
   /// All that was given could be seen.
   bool whole() const { return gaps.empty() && unread == 0 && not_compared == 0; }
+  /// Small differences add up and no op stands out: where they show is told, what made them is not known.
+  bool Drifts() const { return !origins.empty() && origins.front().cause == Cause::kGrows; }
   /// What is equal as far as it was seen is not known to be equal.
   void Weigh();
 };

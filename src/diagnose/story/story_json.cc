@@ -8,8 +8,9 @@
 namespace msprobe {
 namespace {
 
-std::string_view OutcomeName(Story::Outcome outcome) {
-  switch (outcome) {
+std::string_view OutcomeName(const Story& story) {
+  if (story.Drifts()) return "unknown";
+  switch (story.outcome) {
     case Story::Outcome::kUnknown: return "unknown";
     case Story::Outcome::kEqual: return "equal";
     case Story::Outcome::kRoundOff: return "round_off";
@@ -74,7 +75,7 @@ std::string StoryJson(const Story& story) {
   JsonWriter json({.ascii = false, .not_finite = JsonStyle::NotFinite::kText});
   json.Object([&] {
     json.Member("version", 1);
-    json.Member("outcome", OutcomeName(story.outcome));
+    json.Member("outcome", OutcomeName(story));
     json.Member("compared", story.compared);
     TextOrNull(&json, "mistake", std::string(MistakeName(story.mistake.kind)));
     json.Member("whole", story.whole());

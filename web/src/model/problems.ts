@@ -17,10 +17,10 @@ export function storyOf({ verdict }: Pick<State, 'verdict'>): Story | null {
   return verdict.at === 'ready' && verdict.value.version === 1 ? verdict.value : null;
 }
 
-/** Where it begins; null where nothing does. */
+/** Where it begins, or where differences that add up show; null where nothing does. */
 export function originOf(state: Pick<State, 'verdict'>): VerdictOrigin | null {
   const story = storyOf(state);
-  return story?.outcome === 'origin' ? (story.origins[0] ?? null) : null;
+  return story?.outcome === 'origin' || story?.outcome === 'unknown' ? (story.origins[0] ?? null) : null;
 }
 
 /** What is wrong, and the way along it: the origin of the file first, then what else begins a difference, or what the rules mark. */
