@@ -51,6 +51,18 @@ constexpr UpdateTerm kTerms[] = {
      [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->correction1, false); }},
     {"bias_correction2", "the bias of the second moment is not corrected",
      [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->correction2, false); }},
+    {"bias_correction2", "the root of the second moment is divided by its correction, not by the root of that",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->root, RootPlace::kOfMoment); }},
+    {"bias_correction", "each moment has the correction of the other",
+     [](const FittedNumbers&, UpdateRule* r) {
+       return IsAdam(*r) && r->beta1 != r->beta2 && Set(&r->exchanged_corrections, true);
+     }},
+    {"second_moment_root", "the update is divided by the second moment, not by its root",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->root, RootPlace::kNone); }},
+    {"old_moment", "the update takes the first moment as it was before the step",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->old_moment, true); }},
+    {"whole_gradient", "the first moment takes the whole gradient, not its share 1 - beta1",
+     [](const FittedNumbers&, UpdateRule* r) { return IsAdam(*r) && Set(&r->whole_gradient, true); }},
     {"step_count", "the count of steps is one too small",
      [](const FittedNumbers&, UpdateRule* r) {
        return (IsAdam(*r) || r->kind == OptimizerKind::kAdafactor) && Set<int64_t>(&r->step_offset, -1);
@@ -113,6 +125,12 @@ constexpr UpdateTerm kTerms[] = {
     {"decay_without_rate", "the decay is not multiplied by the learning rate",
      [](const FittedNumbers&, UpdateRule* r) {
        return r->weight_decay != 0 && Set(&r->decay, DecayPlace::kWithoutRate);
+     }},
+    {"decay_after_update", "the decay multiplies the weight behind its update, not before it",
+     [](const FittedNumbers&, UpdateRule* r) {
+       const bool moves = IsAdam(*r) || r->kind == OptimizerKind::kLion;
+       return moves && r->weight_decay != 0 && r->decay == DecayPlace::kDecoupled &&
+              Set(&r->decay, DecayPlace::kAfterUpdate);
      }},
     {"update_clipping", "the update is not clipped by its root mean square",
      [](const FittedNumbers&, UpdateRule* r) {

@@ -26,6 +26,13 @@ enum class DecayPlace : uint8_t {
   kDecoupled,    ///< w -= lr * decay * w
   kCoupled,      ///< g += decay * w
   kWithoutRate,  ///< w -= decay * w
+  kAfterUpdate,  ///< w -= lr * decay * w, of the weight that is updated already
+};
+/// How the second moment v becomes what the first is divided by; c2 is its correction.
+enum class RootPlace : uint8_t {
+  kOfBoth,    ///< sqrt(v / c2)
+  kOfMoment,  ///< sqrt(v) / c2
+  kNone,      ///< v / c2
 };
 
 enum class StepCount : uint8_t {
@@ -42,6 +49,10 @@ struct UpdateRule {
   bool nesterov = false, amsgrad = false, maximize = false;
   DecayPlace decay = DecayPlace::kDecoupled;
   EpsPlace eps_place = EpsPlace::kOutside;
+  RootPlace root = RootPlace::kOfBoth;
+  bool exchanged_corrections = false;           // each moment has the correction of the other
+  bool old_moment = false;                      // the update takes the first moment of the step before
+  bool whole_gradient = false;                  // the first moment takes the gradient, not (1 - beta1) of it
   bool correction1 = true, correction2 = true;  // of the bias of the first and second moment
   StepCount count = StepCount::kOwn;            // what the corrections take for the count of steps
   bool from_copy = false;                       // each step starts from a finer copy of the weight that stays as it is

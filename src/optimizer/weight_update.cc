@@ -1,6 +1,7 @@
 #include "optimizer/weight_update.h"
 
 #include <cmath>
+#include <utility>
 
 #include "tensor/kernels/finfo.h"
 
@@ -20,14 +21,27 @@ SeenGradient Gradient(const UpdateRule& rule, const WeightValues& in, size_t i) 
   return {g + decay, std::fabs(g) + std::fabs(decay)};
 }
 
-/// The weight after decay that does not go through the gradient.
-double Decayed(const UpdateRule& rule, double w) {
+/// The weight after its change, and after decay that does not go through the gradient.
+double Moved(const UpdateRule& rule, double w, double change) {
   switch (rule.decay) {
-    case DecayPlace::kDecoupled: return w * (1 - rule.lr * rule.weight_decay);
-    case DecayPlace::kWithoutRate: return w * (1 - rule.weight_decay);
-    case DecayPlace::kCoupled: return w;
+    case DecayPlace::kDecoupled: return w * (1 - rule.lr * rule.weight_decay) - change;
+    case DecayPlace::kWithoutRate: return w * (1 - rule.weight_decay) - change;
+    case DecayPlace::kAfterUpdate: return (w - change) * (1 - rule.lr * rule.weight_decay);
+    case DecayPlace::kCoupled: return w - change;
   }
   return w;
+}
+
+/// What the first moment is divided by.
+double Divisor(const UpdateRule& rule, double second, double c2) {
+  if (rule.root == RootPlace::kOfMoment) return std::sqrt(second) / c2 + rule.eps;
+  if (rule.root == RootPlace::kNone) return second / c2 + rule.eps;
+  switch (rule.eps_place) {
+    case EpsPlace::kOutside: break;
+    case EpsPlace::kInsideRoot: return std::sqrt(second / c2 + rule.eps);
+    case EpsPlace::kBeforeCorrection: return (std::sqrt(second) + rule.eps) / std::sqrt(c2);
+  }
+  return std::sqrt(second / c2) + rule.eps;
 }
 
 void Reserve(StateRole role, size_t n, UpdatedWeight* out) {
@@ -52,7 +66,8 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
                          : rule.count == StepCount::kEachWeight ? in.steps_at_weights
                                                                 : in.steps_at_groups;
   const double steps = std::max(counted + static_cast<double>(rule.step_offset), 0.0);
-  const double c1 = Corrected(rule.beta1, steps, rule.correction1), c2 = Corrected(rule.beta2, steps, rule.correction2);
+  double c1 = Corrected(rule.beta1, steps, rule.correction1), c2 = Corrected(rule.beta2, steps, rule.correction2);
+  if (rule.exchanged_corrections) std::swap(c1, c2);
   if (c1 == 0 || c2 == 0) return;
   Reserve(StateRole::kFirst, n, out);
   Reserve(StateRole::kSecond, n, out);
@@ -60,7 +75,7 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
   if (keeps_top) Reserve(StateRole::kMaximum, n, out);
   for (size_t i = 0; i < n; ++i) {
     const SeenGradient g = Gradient(rule, in, i);
-    Average(StateRole::kFirst, i, rule.beta1, m.before[i], 1 - rule.beta1, g, out);
+    Average(StateRole::kFirst, i, rule.beta1, m.before[i], rule.whole_gradient ? 1 : 1 - rule.beta1, g, out);
     Average(StateRole::kSecond, i, rule.beta2, v.before[i], 1 - rule.beta2, {g.value * g.value, g.size * g.size}, out);
     double second = v.after[i];
     if (keeps_top) {
@@ -71,16 +86,11 @@ void ApplyAdam(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
     } else if (rule.amsgrad) {
       return;  // the maximum was not recorded
     }
-    double divisor = 0;
-    switch (rule.eps_place) {
-      case EpsPlace::kOutside: divisor = std::sqrt(second / c2) + rule.eps; break;
-      case EpsPlace::kInsideRoot: divisor = std::sqrt(second / c2 + rule.eps); break;
-      case EpsPlace::kBeforeCorrection: divisor = (std::sqrt(second) + rule.eps) / std::sqrt(c2); break;
-    }
-    const double change = divisor == 0 ? 0 : rule.lr / c1 * m.after[i] / divisor;
+    const double divisor = Divisor(rule, second, c2), first = rule.old_moment ? m.before[i] : m.after[i];
+    const double change = divisor == 0 ? 0 : rule.lr / c1 * first / divisor;
     out->change[i] = change;
     out->sizes[i] = std::fabs(change);
-    out->weight[i] = Decayed(rule, in.before[i]) - change;
+    out->weight[i] = Moved(rule, in.before[i], change);
   }
   if (rule.in_float) out->noise = InfoOf(DType::kFloat32).eps() / std::min(c1, c2);
   out->computed = true;
@@ -104,8 +114,7 @@ void ApplySgd(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* out
     }
     out->change[i] = rule.lr * direction;
     out->sizes[i] = std::fabs(rule.lr) * size;
-    const double w = rule.decay == DecayPlace::kCoupled ? in.before[i] : Decayed(rule, in.before[i]);
-    out->weight[i] = w - out->change[i];
+    out->weight[i] = Moved(rule, in.before[i], out->change[i]);
   }
   out->computed = true;
 }
@@ -124,7 +133,7 @@ void ApplyLion(const UpdateRule& rule, const WeightValues& in, UpdatedWeight* ou
     const bool clear = std::fabs(mixed) > size * std::ldexp(8.0, -FractionBits(in.coarsest));
     out->change[i] = rule.lr * (mixed > 0 ? 1 : mixed < 0 ? -1 : 0);
     out->sizes[i] = std::fabs(out->change[i]);
-    out->weight[i] = clear || mixed == 0 ? Decayed(rule, in.before[i]) - out->change[i] : in.after[i];
+    out->weight[i] = clear || mixed == 0 ? Moved(rule, in.before[i], out->change[i]) : in.after[i];
   }
   out->computed = true;
 }

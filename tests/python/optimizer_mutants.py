@@ -59,10 +59,14 @@ class AdamW(Faulty):
             g = g + decay * p
         elif fault == "weight_decay" and p.ndim == 1:
             p.mul_(1 - lr * 0.1)  # although the group of such weights says 0
-        elif not (fault == "weight_decay_missing"):
+        elif fault not in ("weight_decay_missing", "decay_after_update"):
             p.mul_(1 - (1 if fault == "decay_without_rate" else lr) * decay)
         m, v = state["exp_avg"], state["exp_avg_sq"]
-        m.lerp_(g, 1 - beta1)
+        old = m.clone()
+        if fault == "whole_gradient":
+            m.mul_(beta1).add_(g)
+        else:
+            m.lerp_(g, 1 - beta1)
         v.mul_(beta2).addcmul_(g, g, value=1 - beta2)
         c1 = 1 if fault == "bias_correction" else 1 - beta1**t
         c2 = 1 if fault in ("bias_correction", "bias_correction2") else 1 - beta2**t
@@ -70,13 +74,21 @@ class AdamW(Faulty):
             torch.maximum(state["max_exp_avg_sq"], v, out=state["max_exp_avg_sq"])
             if fault != "amsgrad":
                 v = state["max_exp_avg_sq"]
-        if fault == "eps_inside_root":
+        if fault == "exchanged_corrections":
+            c1, c2 = c2, c1
+        if fault == "root_over_correction":
+            divisor = v.sqrt() / c2 + eps
+        elif fault == "second_moment_root":
+            divisor = v / c2 + eps
+        elif fault == "eps_inside_root":
             divisor = (v / c2 + eps).sqrt()
         elif fault == "eps_before_correction":
             divisor = (v.sqrt() + eps) / math.sqrt(c2)
         else:
             divisor = v.sqrt() / math.sqrt(c2) + eps
-        p.addcdiv_(m, divisor, value=-lr / c1)
+        p.addcdiv_(old if fault == "old_moment" else m, divisor, value=-lr / c1)
+        if fault == "decay_after_update":
+            p.mul_(1 - lr * decay)
 
 
 class SGD(Faulty):

@@ -36,6 +36,12 @@ MORE = [
     ("AdamW", "beta2", {}, "beta2", "all weights"),
     ("SGD", "momentum", {}, "momentum", "all weights"),
     ("Lion", "sign_of_new_moment", {}, "sign_of_new_moment", "all weights"),
+    ("AdamW", "root_over_correction", {}, "bias_correction2", "all weights"),
+    ("AdamW", "exchanged_corrections", {}, "bias_correction", "all weights"),
+    ("AdamW", "second_moment_root", {}, "second_moment_root", "all weights"),
+    ("AdamW", "old_moment", {}, "old_moment", "all weights"),
+    ("AdamW", "whole_gradient", {}, "whole_gradient", "all weights"),
+    ("AdamW", "decay_after_update", {"lr": 0.02}, "decay_after_update", "weights of two dimensions and more"),
 ]
 
 
