@@ -253,6 +253,27 @@ TEST_F(FindingsTest, SettingsOfAFusedStepAreThoseOfALoop) {
   EXPECT_EQ(d.Answer().detail, "is 0.02 against 0.01");
 }
 
+/// Of APIs alone nothing says what is a weight: squares of gradients are added to a moment.
+TEST_F(FindingsTest, AMomentDoesNotDecayAWeight) {
+  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
+  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
+  const auto loop = [](bool coupled) {
+    const std::string decay = coupled ? Call("Tensor.add.0.forward", Wide(0.2) + ", " + Wide(3), Wide(0.3))
+                                      : Call("Tensor.mul_.5.forward", Wide(3) + ", " + Number(0.9999), Wide(2.9));
+    const double grad = coupled ? 0.3 : 0.2;
+    return fmt::format("{}, {}, {}, {}, {}, {}", decay,
+                       Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(grad) + ", " + Number(0.1), Wide(grad)),
+                       Call("Tensor.mul_.0.forward", Wide(0.4) + ", " + Number(0.999), Wide(0.39)),
+                       Call("Tensor.addcmul_.0.forward", Wide(0.39) + ", " + Wide(grad), Wide(0.4 + grad),
+                            R"("value": )" + Number(0.001)),
+                       Call("Tensor.add_.0.forward", Wide(0.5) + ", " + Number(1e-8), Wide(0.5)),
+                       Call("Tensor.addcdiv_.0.forward", Wide(2.9), Wide(2 + grad), R"("value": )" + Number(-0.1)));
+  };
+  Write("t", {forward, backward, loop(true)});
+  Write("g", {forward, backward, loop(false)});
+  for (const FirstDifference& other : Find().others) EXPECT_NE(other.detail.substr(0, 8), "is 0.001") << other.name;
+}
+
 TEST_F(FindingsTest, AnOpOfTheOptimizerNamesItsParameter) {
   const std::string forward =
       Call("Module.a.fc.Linear.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3) + R"(, "bias": )" + Wide(7));
@@ -329,6 +350,26 @@ TEST_F(FindingsTest, IndependentDifferencesAreToldToo) {
   EXPECT_EQ(d.others[0].name, "Module.b.Linear.forward.0");
   EXPECT_EQ(d.others[1].name, "Functional.layer_norm.0.forward");
   EXPECT_EQ(d.others[1].kind, Kind::kArgument);
+}
+
+/// An op of another dtype explains no weight of the same one behind it.
+TEST_F(FindingsTest, AWeightIsToldBehindAnOpOfAnotherDType) {
+  const auto run = [](const std::string& dtype, double weight) {
+    std::string input = Wide(1);
+    input.replace(input.find("torch.float32"), 13, dtype);
+    std::vector<std::string> out{
+        Call("Functional.softmax.0.forward", input, Wide(dtype == "torch.float32" ? 1 : 1.003))};
+    for (int i = 0; i < 8; ++i) out.push_back(Call(fmt::format("Functional.relu.{}.forward", i), Wide(3), Wide(2)));
+    out.push_back(Call("Module.b.Linear.forward.0", Wide(dtype == "torch.float32" ? 1 : 1.003), Wide(weight), "",
+                       R"("weight": )" + Wide(weight)));
+    return out;
+  };
+  Write("t", run("torch.bfloat16", 2.45));
+  Write("g", run("torch.float32", 1));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kDType);
+  ASSERT_EQ(d.others.size(), 1u);
+  EXPECT_EQ(d.others[0].name, "Module.b.Linear.forward.0");
 }
 
 TEST_F(FindingsTest, ModulesWithoutRecordedOpsAreCounted) {

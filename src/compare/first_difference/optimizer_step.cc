@@ -112,16 +112,12 @@ class StepReader {
            });
   }
 
-  /// Whether the op behind the product adds to what it gives, as to what is kept of the gradients.
-  StatusOr<bool> IsAddedTo(size_t i, std::span<const ItemView> items) {
-    std::string kept;
-    for (const ItemView& item : items) {
-      if (item.state == ItemState::kOutput && item.tensor && kept.empty()) kept = PrintOf(item);
-    }
-    if (i + 1 >= dump_.ops().size() || StepOf(dump_.ops().NameAt(i + 1)) != "add") return false;
+  /// Whether the op behind the product is `step` and adds to what it gives, as to what is kept of the gradients.
+  StatusOr<bool> IsTakenBy(std::string_view step, size_t i, const std::string& given) {
+    if (i + 1 >= dump_.ops().size() || StepOf(dump_.ops().NameAt(i + 1)) != step) return false;
     MSP_ASSIGN_OR_RETURN(const std::span<const ItemView> next, ItemsOf(i + 1));
     return std::ranges::any_of(next, [&](const ItemView& item) {
-      return item.suffix.starts_with(".input.0") && item.tensor && PrintOf(item) == kept;
+      return item.suffix.starts_with(".input.0") && item.tensor && PrintOf(item) == given;
     });
   }
 
@@ -168,9 +164,17 @@ class StepReader {
   }
 
   Status ReadFactor(size_t i, std::span<const ItemView> items, double number) {
-    if (!decayed_ && number >= kLeastLeft && IsOfParameter(items)) decayed_ = {number, i};
+    const auto output = std::ranges::find_if(
+        items, [](const ItemView& item) { return item.state == ItemState::kOutput && item.tensor; });
+    const std::string given = output == items.end() ? std::string() : PrintOf(*output);
+    if (!decayed_ && number >= kLeastLeft && IsOfParameter(items)) {
+      // What squares of gradients are added to is a moment; it looks like a weight where no dump says what is one.
+      MSP_ASSIGN_OR_RETURN(const bool moment, IsTakenBy("addcmul", i, given));
+      if (moment) return OkStatus();
+      decayed_ = {number, i};
+    }
     if (kept_) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(const bool added, IsAddedTo(i, items));
+    MSP_ASSIGN_OR_RETURN(const bool added, IsTakenBy("add", i, given));
     if (added) kept_ = {number, i};
     return OkStatus();
   }

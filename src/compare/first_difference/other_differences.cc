@@ -5,6 +5,7 @@
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
+#include "compare/values/dtype_match.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -26,8 +27,8 @@ class Others {
       told_.Insert(name);
       told_.Insert(in.target_tree.ParentOf(name));
       told_.Insert(ApiOf(name));
-      if (d->kind == FoundKind::kDType || d->kind == FoundKind::kShape || d->kind == FoundKind::kGrows)
-        comparable_ = false;
+      comparable_ = comparable_ && d->kind != FoundKind::kShape && d->kind != FoundKind::kGrows;
+      coarser_ = coarser_ || d->kind == FoundKind::kDType;
     }
   }
 
@@ -45,7 +46,7 @@ class Others {
       if (i > walk_.answer_at && inherits && !d.shapes) MSP_RETURN_IF_ERROR(Judge(i, name, d));
       if (apart) differing_.AddAncestorsOf(name);
     }
-    AddOwnOps();
+    if (!coarser_) AddOwnOps();
     return std::move(out_);
   }
 
@@ -53,7 +54,8 @@ class Others {
   Status Judge(size_t i, const NameParts& name, const OpDistance& d) {
     const bool module = IsModuleName(name.full);
     if (module && d.parameter && !backward_) return AddParameter(i, name.full);
-    if (!differing_.Contains(name)) JudgeOp(i, name, d);
+    // Behind an op of another dtype ops differ in its roundings; a parameter of the same dtype does not.
+    if (!coarser_ && !differing_.Contains(name)) JudgeOp(i, name, d);
     return OkStatus();
   }
 
@@ -67,7 +69,8 @@ class Others {
     double worst = in_.pair.options.thresholds->stands_out;
     std::string item;
     for (size_t row = 0; row < diff.rows_used; ++row) {
-      if (diff.target[row].state != ItemState::kParameter) continue;
+      if (diff.target[row].state != ItemState::kParameter || diff.rows[row].golden == kNoItem) continue;
+      if (coarser_ && !SameDType(diff.target[row].dtype, diff.golden[diff.rows[row].golden].dtype)) continue;
       const double distance = RowDistance(diff, row, in_.pair.options.mode, tolerance);
       if (distance <= worst) continue;
       worst = distance;
@@ -132,6 +135,7 @@ class Others {
   std::vector<FirstDifference> out_;
   size_t parameters_read_ = 0;
   bool comparable_ = true;
+  bool coarser_ = false;  // the first difference is one of dtype
   bool backward_ = false;
 };
 
