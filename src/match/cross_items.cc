@@ -1,6 +1,7 @@
 #include "match/cross_items.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <optional>
@@ -65,6 +66,26 @@ class TensorReader {
   DumpItems items_;
 };
 
+/// The vectors of a batch norm have one shape. Its function takes the statistics ahead of weight and bias, the
+/// primitive of MindSpore behind them: what one is, its place tells, and no value.
+std::string_view VectorOfBatchNorm(std::string_view op, std::string_view item) {
+  constexpr std::string_view kInput = ".input.";
+  constexpr std::array<std::string_view, 4> kFunction = {"mean", "var", "weight", "bias"},
+                                            kPrimitive = {"weight", "bias", "mean", "var"};
+  if (!item.starts_with(kInput)) return {};
+  const std::string_view place = item.substr(kInput.size());
+  if (place.size() == 1 && place[0] >= '1' && place[0] <= '4') {
+    const bool primitive = ApiOrClassOf(op).starts_with("BatchNorm");
+    return (primitive ? kPrimitive : kFunction)[static_cast<size_t>(place[0] - '1')];
+  }
+  for (const std::string_view name : kFunction) {
+    if (place.ends_with(name)) return name;  // running_mean
+  }
+  return {};
+}
+
+bool IsBatchNorm(std::string_view op) { return CommonFunctionOf(ApiOrClassOf(op)).name == "batch_norm"; }
+
 /// The golden item of each target item by some rule; -1: none.
 using Assignment = std::vector<int>;
 
@@ -128,6 +149,18 @@ class Assigner {
     return out;
   }
 
+  /// The vectors of a batch norm by what they are; what has no partner so stands as it stood.
+  Assignment OfBatchNorm(std::string_view target_op, std::string_view golden_op) const {
+    Assignment out = ByShape();
+    for (size_t i = 0; i < out.size(); ++i) {
+      const std::string_view role = VectorOfBatchNorm(target_op, target_[i].suffix);
+      for (size_t j = 0; !role.empty() && !target_[i].output && j < golden_.size(); ++j) {
+        if (!golden_[j].output && VectorOfBatchNorm(golden_op, golden_[j].suffix) == role) out[i] = static_cast<int>(j);
+      }
+    }
+    return out;
+  }
+
   bool OutputsDiffer() const {
     const auto is_output = [](const ShapedItem& item) { return item.output; };
     return std::count_if(target_.begin(), target_.end(), is_output) !=
@@ -174,11 +207,10 @@ class Assigner {
   const std::vector<ShapedItem>&target_, &golden_;
 };
 
-/// Whether inputs of one shape may stand in another order: the frameworks list the statistics of a batch norm ahead of
-/// its weight, or behind its bias.
+/// Whether inputs of one shape may stand in another order.
 bool Commutes(std::string_view op) {
   const std::string name = CommonFunctionOf(ApiOrClassOf(op)).name;
-  return name == "add" || name == "mul" || name == "maximum" || name == "minimum" || name == "batch_norm";
+  return name == "add" || name == "mul" || name == "maximum" || name == "minimum";
 }
 
 struct Found {
@@ -255,7 +287,9 @@ Status LinkByShape(const DumpFile& target, const DumpFile& golden, const std::ve
       const Assigner assigner(a, b);
       const bool backward = ParseOpName(name).direction == OpDirection::kBackward;
       const bool exchanges = !backward && Commutes(name);
-      Assignment by_shape = backward || exchanges ? assigner.ByNorm(backward) : assigner.ByShape();
+      Assignment by_shape = backward || exchanges ? assigner.ByNorm(backward)
+                            : IsBatchNorm(name)   ? assigner.OfBatchNorm(name, golden.ops().NameAt(g))
+                                                  : assigner.ByShape();
       // Where one side lists fewer gradients, they are those of a part of the function.
       if (backward && assigner.OutputsDiffer()) assigner.DropOutputs(&by_shape);
       const Assignment by_place = assigner.ByPlace();

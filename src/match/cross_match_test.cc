@@ -136,6 +136,23 @@ TEST_F(CrossMatchTest, ALossIsNoUpdate) {
   EXPECT_EQ(Pairs(*both, updates, b).at("Tensor.add_.0.forward"), "Tensor.add_.0.forward");
 }
 
+/// Their norms say nothing of which is which: running statistics may be the ones that are wrong.
+TEST_F(CrossMatchTest, VectorsOfABatchNormStandByWhatTheyAre) {
+  const std::string cell = "Cell.net.bn.BatchNorm2d.forward.0", module = "Module.net.bn.BatchNorm2d.forward.0";
+  const std::vector<std::string> shapes = {"2, 4, 8", "4", "4", "4", "4"};
+  const DumpFile a = Dump("mindspore", {{"Primitive.bn_train.BatchNorm.0.forward", cell, shapes, {"2, 4, 8"}},
+                                        {cell, "", {"2, 4, 8"}, {"2, 4, 8"}, ParameterOf("4")}}),
+                 b = Dump("pytorch", {{"Functional.batch_norm.0.forward", module, shapes, {"2, 4, 8"}},
+                                      {module, "", {"2, 4, 8"}, {"2, 4, 8"}, ParameterOf("4")}});
+  const auto plan = MatchAcross(a, b);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const auto links = Links(*plan, a, "Primitive.bn_train.BatchNorm.0.forward");
+  EXPECT_EQ(links.at(".input.1"), ".input.3") << "weight";
+  EXPECT_EQ(links.at(".input.2"), ".input.4") << "bias";
+  EXPECT_EQ(links.at(".input.3"), ".input.1") << "mean";
+  EXPECT_EQ(links.at(".input.4"), ".input.2") << "variance";
+}
+
 TEST_F(CrossMatchTest, AProductAndItsBiasAreOneCall) {
   const DumpFile a = Dump("mindspore", MindSporeNet()), b = Dump("pytorch", TorchNet());
   using Map = std::map<std::string, std::string>;

@@ -1,63 +1,26 @@
-// What is told beside and behind the first difference: modules of one run, settings, makers of values, owners.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <gtest/gtest.h>
-
-#include "compare/first_difference/first_difference.h"
-#include "compare/pair/compare.h"
-#include "dump/test_files.h"
+// What is told beside and behind the first difference: modules of one run, makers of values, owners.
+#include "compare/test_findings.h"
 
 namespace msprobe {
 namespace {
 
-/// A tensor of which Max and Norm are told apart.
-std::string TensorOf(const std::string& shape, double max, double norm) {
-  return fmt::format(
-      R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, "Min": {}, "Mean": {},
-                     "Norm": {}}})",
-      shape, max, -max / 2, max / 4, norm);
+/// A norm in training gives the same with other running statistics: they are state all the same.
+TEST_F(FindingsTest, RunningStatisticsAreStateThoughNothingInTheStepTakesThem) {
+  const auto run = [](double mean) {
+    std::string kept = TensorOf("8", mean / 3, mean);
+    kept.insert(kept.size() - 1, R"(, "buffer": "running_mean")");
+    return std::vector{Call("Functional.batch_norm.0.forward", Wide(2) + ", " + kept, Wide(1)),
+                       Call("Module.bn.BatchNorm2d.forward.0", Wide(2), Wide(1))};
+  };
+  const std::string parents = R"("Functional.batch_norm.0.forward": "Module.bn.BatchNorm2d.forward.0",
+                                 "Module.bn.BatchNorm2d.forward.0": null)";
+  Write("t", run(2), parents);
+  Write("g", run(1), parents);
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kParameter);
+  EXPECT_EQ(d.Answer().parameter, "running_mean");
+  EXPECT_TRUE(d.Answer().buffer);
 }
-
-std::string Wide(double norm) { return TensorOf("4, 8", norm / 3, norm); }
-
-std::string Number(double v) { return fmt::format(R"({{"type": "float", "value": {}}})", v); }
-
-std::string Call(const std::string& name, const std::string& inputs, const std::string& output,
-                 const std::string& kwargs = "", const std::string& parameters = "") {
-  const bool backward = name.find("backward") != std::string::npos;
-  return fmt::format(R"("{}": {{"{}": [{}], {} "output": [{}]{}}})", name, backward ? "input" : "input_args", inputs,
-                     backward ? "" : R"("input_kwargs": {)" + kwargs + "},", output,
-                     parameters.empty() ? "" : R"(, "parameters": {)" + parameters + "}");
-}
-
-class NoRowsFormat : public RowFormat {
- public:
-  void AppendOp(const OpDiff&, int, OpBlock*) const override {}
-};
-
-class FindingsTest : public testing::Test {
- protected:
-  void Write(const std::string& side, const std::vector<std::string>& ops, const std::string& parents = "") {
-    dir_.Write(side + "/dump.json", R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" +
-                                        fmt::format("{}", fmt::join(ops, ", ")) + "}}");
-    if (!parents.empty()) dir_.Write(side + "/construct.json", "{" + parents + "}");
-  }
-  Differences Find() {
-    FilePair files;
-    files.target = dir_.path() + "/t/dump.json";
-    files.golden = dir_.path() + "/g/dump.json";
-    auto pair = OpenDumpPair(files, Mapping());
-    EXPECT_TRUE(pair.ok()) << pair.status().message();
-    const auto outcome = ComparePair(
-        *pair, NoRowsFormat(), [](OpBlock&&) { return OkStatus(); }, nullptr);
-    EXPECT_TRUE(outcome.ok());
-    auto found = FindDifferences(*pair, outcome->distances);
-    EXPECT_TRUE(found.ok());
-    return *found;
-  }
-  TempDir dir_;
-  using Kind = FirstDifference::Kind;
-};
 
 TEST_F(FindingsTest, AModuleWithParametersInOneRunOnlyIsAlwaysTold) {
   // Its result is what went in: nothing behind it differs.
@@ -222,79 +185,6 @@ TEST_F(FindingsTest, InfinitiesHideWhatIsMasked) {
   d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kOp);
   EXPECT_EQ(d.Answer().name, "Torch.softmax.0.forward");
-}
-
-std::string Loop(double lr, double decay) {
-  return fmt::format("{}, {}, {}, {}, {}, {}",
-                     Call("Tensor.__iadd__.0.forward", TensorOf("", 0, 0), TensorOf("", 1, 1)),
-                     Call("Tensor.mul_.0.forward", Wide(3) + ", " + Number(1 - lr * decay), Wide(2.9)),
-                     Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(0.2) + ", " + Number(0.1), Wide(0.12)),
-                     Call("Tensor.addcmul_.0.forward", Wide(0.1), Wide(0.3), R"("value": )" + Number(0.001)),
-                     Call("Tensor.add_.0.forward", Wide(0.5) + ", " + Number(1e-8), Wide(0.5)),
-                     Call("Tensor.addcdiv_.0.forward", Wide(2.9), Wide(2.8), R"("value": )" + Number(-lr / 0.1)));
-}
-
-TEST_F(FindingsTest, SettingsOfAFusedStepAreThoseOfALoop) {
-  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
-  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
-  const auto fused = [](double lr) {
-    return Call("Torch._fused_adamw_.0.forward", Wide(3), "null",
-                fmt::format(R"("lr": {}, "beta1": {}, "beta2": {}, "weight_decay": {}, "eps": {})", Number(lr),
-                            Number(0.9), Number(0.999), Number(0.01), Number(1e-8)));
-  };
-  Write("g", {forward, backward, Loop(0.01, 0.01)});
-  Write("t", {forward, backward, fused(0.01)});
-  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << "another form of the same step";
-  Write("t", {forward, backward, fused(0.02)});
-  const Differences d = Find();
-  EXPECT_EQ(d.Answer().kind, Kind::kArgument);
-  EXPECT_EQ(d.Answer().name, "Torch._fused_adamw_.0.forward");
-  EXPECT_EQ(d.Answer().item, ".lr");
-  EXPECT_EQ(d.Answer().detail, "is 0.02 against 0.01");
-}
-
-/// Of APIs alone nothing says what is a weight: squares of gradients are added to a moment.
-TEST_F(FindingsTest, AMomentDoesNotDecayAWeight) {
-  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
-  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
-  const auto loop = [](bool coupled) {
-    const std::string decay = coupled ? Call("Tensor.add.0.forward", Wide(0.2) + ", " + Wide(3), Wide(0.3))
-                                      : Call("Tensor.mul_.5.forward", Wide(3) + ", " + Number(0.9999), Wide(2.9));
-    const double grad = coupled ? 0.3 : 0.2;
-    return fmt::format("{}, {}, {}, {}, {}, {}", decay,
-                       Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(grad) + ", " + Number(0.1), Wide(grad)),
-                       Call("Tensor.mul_.0.forward", Wide(0.4) + ", " + Number(0.999), Wide(0.39)),
-                       Call("Tensor.addcmul_.0.forward", Wide(0.39) + ", " + Wide(grad), Wide(0.4 + grad),
-                            R"("value": )" + Number(0.001)),
-                       Call("Tensor.add_.0.forward", Wide(0.5) + ", " + Number(1e-8), Wide(0.5)),
-                       Call("Tensor.addcdiv_.0.forward", Wide(2.9), Wide(2 + grad), R"("value": )" + Number(-0.1)));
-  };
-  Write("t", {forward, backward, loop(true)});
-  Write("g", {forward, backward, loop(false)});
-  for (const FirstDifference& other : Find().others) EXPECT_NE(other.detail.substr(0, 8), "is 0.001") << other.name;
-}
-
-TEST_F(FindingsTest, AnOpOfTheOptimizerNamesItsParameter) {
-  const std::string forward =
-      Call("Module.a.fc.Linear.forward.0", Wide(1), Wide(2), "", R"("weight": )" + Wide(3) + R"(, "bias": )" + Wide(7));
-  const std::string backward = Call("Module.a.fc.Linear.backward.0", Wide(2), Wide(1));
-  const auto step = [](double eps) {
-    std::string out;
-    int i = 0;
-    for (const double parameter : {3.0, 7.0}) {
-      out += fmt::format("{}{}, {}", out.empty() ? "" : ", ",
-                         Call(fmt::format("Tensor.mul_.{}.forward", i), Wide(parameter) + ", " + Number(0.99), Wide(2)),
-                         Call(fmt::format("Tensor.add_.{}.forward", i), Wide(0.5) + ", " + Number(i == 1 ? eps : 1e-8),
-                              Wide(i == 1 ? 0.5 + eps : 0.5)));
-      ++i;
-    }
-    return out;
-  };
-  Write("t", {forward, backward, step(1e-3)});
-  Write("g", {forward, backward, step(1e-8)});
-  const Differences d = Find();
-  EXPECT_EQ(d.Answer().name, "Tensor.add_.1.forward");
-  EXPECT_EQ(d.Answer().owner, "a.fc.bias");
 }
 
 TEST_F(FindingsTest, WhatRunsAgainInBackwardIsARecomputation) {

@@ -206,7 +206,9 @@ class Describer {
         out->item = diff.target[row].suffix;
         if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
         out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
-        if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], out));
+        const int partner = diff.rows[row].golden;
+        const ItemView* golden = partner == kNoItem ? nullptr : &diff.golden[static_cast<size_t>(partner)];
+        if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], golden, out));
         if (out->kind == Kind::kInput && plan_.implementations && out->inside.empty())
           MSP_RETURN_IF_ERROR(FillMadeBy(diff.target[row], out));
       }

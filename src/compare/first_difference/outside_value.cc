@@ -4,20 +4,18 @@
 #include "compare/values/item_views.h"
 
 namespace msprobe {
-namespace {
-
-/// By which name the module that makes the call keeps the tensor beside its parameters; "" where it does not.
-std::string_view BufferOf(const ItemView& item) {
-  const JsonValue* name = item.leaf ? item.leaf->Find("buffer") : nullptr;
-  return name && name->IsString() ? name->Text() : std::string_view();
-}
-
-}  // namespace
-
-Status OutsideValue::Fill(const ItemView& item, FirstDifference* out) const {
+Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDifference* out) const {
   MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, tree_.ParentOf(out->name)));
+  // Of two frameworks one may say by which name its module keeps the tensor, and the other not.
+  const std::string_view theirs = partner ? partner->Buffer() : std::string_view();
+  if (!parameter && !theirs.empty()) {
+    out->buffer = true;
+    out->kind = FirstDifference::Kind::kParameter;
+    out->parameter = theirs;
+    return OkStatus();
+  }
   if (parameter) {
-    out->buffer = !BufferOf(item).empty();
+    out->buffer = !item.Buffer().empty();
     out->kind = FirstDifference::FirstDifference::Kind::kParameter;
     out->parameter = *parameter;
     return OkStatus();
@@ -55,7 +53,7 @@ StatusOr<std::optional<std::string>> OutsideValue::ParameterOf(const ItemView& i
     return parameter.suffix.starts_with(kParameters) ? parameter.suffix.substr(kParameters.size()) : std::string();
   };
   if (item.state == ItemState::kParameter) return std::optional(name_of(item));
-  if (const std::string_view buffer = BufferOf(item); !buffer.empty()) return std::optional(std::string(buffer));
+  if (const std::string_view buffer = item.Buffer(); !buffer.empty()) return std::optional(std::string(buffer));
   const auto at = pair_.target->FindOp(module);
   if (!at || item.shape == "[]") return std::optional<std::string>();
   ItemViews items(*pair_.target, pair_.options.mode);

@@ -19,7 +19,8 @@ class OutsideValue {
       : pair_(pair), distances_(distances), tree_(tree) {}
 
   /// It is a parameter, or code in the innermost module whose own inputs agree made it: fills what `out` says of that.
-  Status Fill(const ItemView& item, FirstDifference* out) const;
+  /// `partner` of the golden run: null where there is none.
+  Status Fill(const ItemView& item, const ItemView* partner, FirstDifference* out) const;
 
  private:
   bool IsGivenNoTensor(size_t module, Status* status) const;

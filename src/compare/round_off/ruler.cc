@@ -345,6 +345,12 @@ void NoteNorm(const OpDiff& op, const ItemView& a, const ItemView& b, OpDistance
   Raise(IsResult(a.state) ? &out->norm_output : &out->norm_input, error);
 }
 
+/// State of the model: a parameter, or a buffer that is handed to the op. Running statistics change no result of a norm
+/// in training, but what they are is kept.
+bool IsKept(const ItemView& a, const ItemView& b) {
+  return a.state == ItemState::kParameter || (!IsResult(a.state) && !(a.Buffer().empty() && b.Buffer().empty()));
+}
+
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
@@ -399,7 +405,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     out.few = out.few && (!tensor || HasFewElements(item));
     if (tensor && DTypeTolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
       Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
-    out.parameter = out.parameter || (item.state == ItemState::kParameter && distance > 1);
+    out.parameter = out.parameter || (distance > 1 && IsKept(item, *partner));
     const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
     out.rounded_parameter = out.rounded_parameter || (weight && distance > 0 && distance <= 1);
     Raise(result ? &out.output : &out.input, distance);

@@ -189,6 +189,11 @@ std::string_view ItemView::GradText() const {
   return requires_grad == Grad::kNA ? kNotAvailableText : requires_grad == Grad::kTrue ? "True" : "False";
 }
 
+std::string_view ItemView::Buffer() const {
+  const JsonValue* name_of = leaf ? leaf->Find("buffer") : nullptr;
+  return name_of && name_of->IsString() ? name_of->Text() : std::string_view();
+}
+
 bool ItemView::IsProcessGroup() const {
   const JsonValue* type = leaf ? leaf->Find("type") : nullptr;
   return type && type->IsString() && type->Text() == "torch.ProcessGroup";

@@ -70,6 +70,8 @@ struct ItemView {
   std::string checksum;                   // CRC-32 or xor; of values the CRC-32 of their text; "N/A" for null
 
   std::string_view GradText() const;
+  /// By which name the module that makes the call keeps the tensor beside its parameters; "" where it does not.
+  std::string_view Buffer() const;
   bool IsProcessGroup() const;
   bool HasData() const { return data_name != kNoDataName; }
   bool HasDType() const { return !dtype.empty() && dtype != kNotAvailableText; }

@@ -211,7 +211,8 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   FirstDifference& source = rank->differences.source;
   // Dumps of APIs do not say what is a parameter; data comes first.
   const bool api = source.kind == Kind::kInput && source.module.empty() && !IsModuleName(source.name);
-  const bool weight = source.kind == Kind::kParameter || (api && (source.state || source.item != ".input.0"));
+  const bool updated = source.kind == Kind::kParameter && !source.buffer;  // no optimizer changes a buffer
+  const bool weight = updated || (api && (source.state || source.item != ".input.0"));
   if (!weight || !rank->differences.rounds_parameters) return OkStatus();
   const auto before = std::ranges::find(step_before_, rank->rank, &FilePair::rank);
   if (before == step_before_.end()) return OkStatus();
@@ -220,7 +221,7 @@ Status StoryFinder::ExcuseOptimizer(RankFindings* rank) {
   // Others that the same step made of rounding say nothing more.
   std::vector<FirstDifference> others;
   for (FirstDifference& other : rank->differences.others) {
-    bool same = other.kind == Kind::kParameter;
+    bool same = other.kind == Kind::kParameter && !other.buffer;
     if (same) {
       MSP_ASSIGN_OR_RETURN(same, IsRoundedStep(other, rank->files, *before));
     }
