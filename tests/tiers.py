@@ -39,6 +39,7 @@ DEEP = (
     "python/test_served_load.py",
     "python/test_tensorboard.py",
     "python/test_torch_samples.py",
+    "python/test_tutorial.py",
 )
 
 # Deep tests of CI: the file, and which of its tests, as pytest names them, with `*` for anything. docs/testing.md says why these.
@@ -78,6 +79,7 @@ CHOSEN = {
             "python/test_save.py",
             "python/test_seed.py",
             "python/test_single_save.py",
+            "python/test_tutorial.py",
             "python/test_tensor_files.py",
         ),
         ALL,

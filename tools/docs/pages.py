@@ -8,7 +8,7 @@ ROOT = {"en": "README", "zh": "README.zh"}
 GUIDES = (
     (
         {"en": "First steps", "zh": "入门"},
-        ("quickstart", "symptoms", "faq", "programs", "install", "porting", "glossary"),
+        ("install", "quickstart", "tutorial", "symptoms", "guide", "faq", "programs", "porting", "glossary"),
     ),
     (
         {"en": "Capture", "zh": "采集"},
