@@ -9,7 +9,7 @@ import pytest
 from graph_cases import find_command
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGES = ("symptoms", "faq", "programs")
+PAGES = ("symptoms", "guide", "faq", "programs")
 
 
 def shown(language):
