@@ -52,11 +52,26 @@ class StepRecord:
         self.remove()
 
     def wants(self, step: int) -> bool:
-        """Tells whether a step is written."""
+        """Tells whether a step is written.
+
+        Args:
+            step: The number of steps before it.
+
+        Returns:
+            True for the steps that the record was made for.
+        """
         return step in self._steps
 
     def directory(self, number: int, step: int) -> str:
-        """Returns the directory of a step of the optimizer with this number."""
+        """Returns the directory of a step.
+
+        Args:
+            number: Which optimizer of this process, from 0.
+            step: The number of steps before it.
+
+        Returns:
+            A path below `path`; it need not exist.
+        """
         return os.path.join(self.path, f"rank{self.rank}", f"optimizer{number}", f"step{step}")
 
     def _describe(self, kind: str, step: int, loss_scale: Any, found_inf: Any, groups: list, states: dict) -> dict:
@@ -72,7 +87,11 @@ class StepRecord:
         }
 
     def safely(self, write: Callable[[], None]) -> None:
-        """Calls a function: no failure of ours ends a training."""
+        """Calls a function, so that no failure of the record ends a training: it ends the record, with a warning.
+
+        Args:
+            write: What writes a part of the record.
+        """
         try:
             write()
         except (OSError, ValueError, TypeError, RuntimeError, AttributeError) as error:

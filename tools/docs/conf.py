@@ -7,7 +7,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import pages  # noqa: E402 - beside this file
+import api  # noqa: E402 - beside this file
+import pages  # noqa: E402
 from bigrams import ChineseBigrams  # noqa: E402
 
 LANGUAGE = "zh" if tags.has("zh") else "en"  # noqa: F821 - Sphinx puts `tags` there
@@ -59,7 +60,7 @@ def _read(app, name, source):
         # A page that both sites share leads to the guides of the site it is in, whose headings have other names.
         text = re.sub(r"\]\(((?:\.\./)*(?:docs/)?)en/([^)#]*)(#[^)]*)?\)", r"](\1zh/\2)", text)
         text = re.sub(r"\]\(((?:\.\./)*)README\.md", r"](\1README.zh.md", text)
-    source[0] = text
+    source[0] = api.fill(text)
 
 
 def _context(app, name, template, context, doctree):

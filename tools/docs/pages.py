@@ -8,7 +8,7 @@ ROOT = {"en": "README", "zh": "README.zh"}
 GUIDES = (
     (
         {"en": "First steps", "zh": "入门"},
-        ("install", "quickstart", "tutorial", "symptoms", "guide", "faq", "programs", "porting", "glossary"),
+        ("install", "quickstart", "tutorial", "symptoms", "guide", "faq", "programs", "api", "porting", "glossary"),
     ),
     (
         {"en": "Capture", "zh": "采集"},

@@ -68,7 +68,15 @@ class OptimizerRecord(StepRecord):
         self._handles.append(cell_hooks.after(optimizer, steps.after))
 
     def describe(self, optimizer: nn.Cell, step: int) -> dict:
-        """Returns the hyperparameters and counts of this step."""
+        """Returns the hyperparameters and counts of a step.
+
+        Args:
+            optimizer: An optimizer of MindSpore.
+            step: The number of steps before it.
+
+        Returns:
+            What optimizer.json holds.
+        """
         groups = _groups_of(optimizer)
         states = {name: {"step": step} for group in groups for name in group["weights"]}
         loss_scale = self._loss_scale or _plain(getattr(optimizer, "loss_scale", None))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Optional
 from .. import _core
 
 LABELS = ("", "rare char", "garbled", "repetition", "NaN Value")
+"""The kinds 0 to 4 of analyze_output_anomaly() in words; 0, nothing, is empty."""
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
 _FIRST = ("english_latin", "english_latin_space", "punctuation", "whitespace")  # as responses/anomaly.h numbers them

@@ -112,12 +112,28 @@ class PrecisionChecker:
         self._loss = math.nan
 
     def wrap(self, module: nn.Module, name: Optional[str] = None) -> nn.Module:
-        """Has a module compiled. Returns it. `name` is for readers of the script."""
+        """Has a module compiled.
+
+        Args:
+            module: A module of the model.
+            name: For readers of the script only.
+
+        Returns:
+            The module.
+        """
         self._wrapped[id(module)] = module
         return module
 
     def wrap_by_policy(self, model: nn.Module, module_types: tuple) -> nn.Module:
-        """Has all modules of these types compiled. Returns the model."""
+        """Has all modules of these types compiled.
+
+        Args:
+            model: Where to look for them.
+            module_types: Classes of modules.
+
+        Returns:
+            The model.
+        """
         for module in model.modules():
             if isinstance(module, tuple(module_types)):
                 self.wrap(module)
@@ -144,7 +160,15 @@ class PrecisionChecker:
         return module
 
     def ignore_by_policy(self, model: nn.Module, module_types: tuple) -> nn.Module:
-        """Leaves all modules of these types out of the result. Returns the model."""
+        """Leaves all modules of these types out of the result.
+
+        Args:
+            model: Where to look for them.
+            module_types: Classes of modules.
+
+        Returns:
+            The model.
+        """
         for module in model.modules():
             if isinstance(module, tuple(module_types)):
                 self.ignore(module)
@@ -152,6 +176,12 @@ class PrecisionChecker:
 
     def install(self, model: nn.Module) -> nn.Module:
         """Puts compiled modules into the model itself, for a script that goes on to train it; then collect().
+
+        Args:
+            model: The model that the script trains.
+
+        Returns:
+            The model, whose modules are compiled now.
 
         Raises:
             RuntimeError: With single_pass=False.
