@@ -8,7 +8,7 @@ rm -rf out/site
 for language in en zh; do
   "$python" -m sphinx -q -E -n -W --keep-going -b html -t "$language" -d "build/site/$language" -c tools/docs . "out/site/$language"
 done
-for place in :README en/:README zh/:README.zh; do
+for place in :docs/en/symptoms en/:docs/en/symptoms zh/:docs/zh/symptoms; do
   target=${place#*:}.html
   [ -n "${place%%:*}" ] || target=en/$target
   printf '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=%s"><a href="%s">msprobe</a>\n' \

@@ -50,7 +50,9 @@ def faults_of(path):
         if remote and address in page.loads and parts.scheme != "data":
             found.append(f"loads {address}")
         target = path.parent / urllib.parse.unquote(parts.path)
-        if not remote and parts.path and not target.exists():
+        if not remote and address in page.loads and not target.exists():
+            found.append(f"loads {address}, which does not exist")
+        elif not remote and parts.path and not target.exists():
             found.append(f"links to {address}, which does not exist")
     return found
 

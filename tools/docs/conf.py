@@ -1,8 +1,12 @@
 """Sphinx builds one language of the site from the Markdown files as they are; `-t zh` chooses Chinese."""
 
+import html
+import json
 import pathlib
 import re
 import sys
+
+from docutils import nodes
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -36,6 +40,7 @@ html_search_language = LANGUAGE
 templates_path = ["templates"]
 html_static_path = ["static"]
 html_css_files = ["wide.css"]
+html_search_scorer = str(HERE / "scorer.js")
 html_sidebars = {
     "**": [
         "sidebar/brand.html",
@@ -50,9 +55,10 @@ html_sidebars = {
 
 def _read(app, name, source):
     text = source[0]
-    if name == root_doc:
+    if name == pages.README[LANGUAGE]:
         # The sidebar has the link to the other language.
         text = re.sub(r"^\[[^]]+\]\(README(\.zh)?\.md\)\n", "", text, flags=re.M)
+    elif name == root_doc:
         for caption, documents in pages.sections(LANGUAGE):
             entries = "\n".join(f"/{document}" for document in documents)
             text += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{entries}\n```\n"
@@ -70,7 +76,29 @@ def _context(app, name, template, context, doctree):
     context["twin_label"] = {"en": "English", "zh": "中文"}[OTHER]
 
 
+def _text(node):
+    """The text of a part of a page, in sections that have the anchors of the page."""
+    if isinstance(node, nodes.section):
+        inner = "".join(map(_text, node.children))
+        for anchor in node["ids"]:
+            inner = f'<section id="{anchor}">{inner}</section>'
+        return inner
+    if isinstance(node, nodes.document):
+        return "".join(map(_text, node.children))
+    return html.escape(" ".join(node.astext().split())) + " "
+
+
+def _excerpts(app, error):
+    """Writes what the search cuts its excerpts from, as a page that is opened from a disk may read no other page."""
+    if error:
+        return
+    texts = {name: _text(app.env.get_doctree(name)) for name in app.env.found_docs}
+    file = pathlib.Path(app.outdir) / "_static" / "texts.js"
+    file.write_text(f"const TEXTS = {json.dumps(texts, ensure_ascii=False)};\n", encoding="utf-8")
+
+
 def setup(app):
     app.add_search_language(ChineseBigrams)
     app.connect("source-read", _read)
     app.connect("html-page-context", _context)
+    app.connect("build-finished", _excerpts)

@@ -3,12 +3,13 @@
 A page with `{lang}` in its path exists in English and in Chinese; the others are in English only and are part of both sites.
 """
 
-ROOT = {"en": "README", "zh": "README.zh"}
+ROOT = {"en": "docs/en/symptoms", "zh": "docs/zh/symptoms"}
+README = {"en": "README", "zh": "README.zh"}
 
 GUIDES = (
     (
         {"en": "First steps", "zh": "入门"},
-        ("install", "quickstart", "tutorial", "symptoms", "guide", "faq", "programs", "api", "porting", "glossary"),
+        ("install", "quickstart", "tutorial", "guide", "faq", "programs", "api", "porting", "glossary"),
     ),
     (
         {"en": "Capture", "zh": "采集"},
@@ -118,6 +119,7 @@ def sections(language):
         A list of (caption, names of documents), relative to the root of the repository and without `.md`.
     """
     guides = [(title[language], [f"docs/{language}/{page}" for page in pages]) for title, pages in GUIDES]
+    guides[0][1].insert(0, README[language])
     return guides + [(title[language], list(pages)) for title, pages in SHARED]
 
 
@@ -144,6 +146,6 @@ def twin(document, language):
         Its name in the other language; the same name where both share the page.
     """
     other = "zh" if language == "en" else "en"
-    if document == ROOT[language]:
-        return ROOT[other]
+    if document == README[language]:
+        return README[other]
     return document.replace(f"docs/{language}/", f"docs/{other}/", 1)
