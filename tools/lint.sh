@@ -12,6 +12,7 @@ step "ruff check" python -m ruff check -q python tests tools bench examples
 step "ruff format" python -m ruff format -q --check python tests tools bench examples
 step "layers" python tools/check_layers.py
 step "callbacks" python tools/check_callbacks.py
+step "sentences" python tools/docs/sentences.py
 if [ -f web/package.json ]; then step "TypeScript" npm --prefix web run --silent check; fi
 
 # A small set of checks that find faults, not tastes (.clang-tidy); `--recent` and `--all` are not only for what is being changed.

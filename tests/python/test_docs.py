@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools" / "docs"), str(ROOT / "tests" / "conformance")]
 
 import pages  # noqa: E402 - of tools/docs
+import sentences  # noqa: E402
 from rules import ALL_RULES  # noqa: E402 - of tests/conformance
 
 _LINK = re.compile(r"(!?)\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
@@ -176,6 +177,24 @@ def test_what_users_read_has_one_word_for_one_thing(pattern):
         texts[path] = "\n".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', path.read_text()))
     found = [f"{path.relative_to(ROOT)}: {m[0]}" for path, text in texts.items() for m in re.finditer(pattern, text)]
     assert not found, f"{found}: say {_WORDS[pattern]!r}"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_sentences_are_short(language):
+    mean, long = sentences.figures(sentences.user_documents(language), language)
+    assert mean <= sentences.LIMITS[language].mean
+    assert not long, long
+
+
+def test_sentences_are_counted_without_code_and_targets():
+    text = "# A heading of many words\n\nOne `a b c` two [three](four.md). Is it?\n\n```\nnot this\n```\n| cell | two words. |\n"
+    assert list(sentences.sentences(text, "en")) == [
+        ("One Code two three.", 4),
+        ("Is it?", 2),
+        ("cell", 1),
+        ("two words.", 2),
+    ]
+    assert list(sentences.sentences("第一句 `x`。第二句！", "zh")) == [("第一句 Code。", 4), ("第二句！", 3)]
 
 
 def test_chinese_pages_use_chinese_punctuation():
