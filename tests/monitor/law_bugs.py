@@ -469,7 +469,7 @@ def ranks_begin_apart(run, wrong):
 
 @bug(("replicas", "collectives"), "tensor parallel", "DeepSpeed 1801 (BLOOM): norms drift apart over ranks", ranks=2)
 def norms_drift_apart(run, wrong):
-    """Of tensor parallelism, one rank alone clips the gradients of layer norms that all hold."""
+    """Under tensor parallelism, one rank alone clips the gradients of layer norms that all hold."""
     import torch.distributed as dist
 
     rank = dist.get_rank()

@@ -23,6 +23,8 @@ LIMITS = {"en": Limit(18, 40), "zh": Limit(40, 90)}
 _WORD = re.compile(r"[A-Za-z0-9][\w'’.,/+-]*")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]|[A-Za-z0-9][\w'’.,/+-]*")
 _END = {"en": re.compile(r"(?<=[.?!])[\"”)*]*\s+(?=[\"“(*\[`A-Z0-9])|(?<=[.?!])$"), "zh": re.compile(r"(?<=[。？！])")}
+# Word order of another language: "Of the first run, 24 bytes are kept".
+_FRONTED = re.compile(r"Of (?!\d)")
 _ABBREVIATION = re.compile(r"\b(e\.g|i\.e|etc|vs|cf)\.")
 
 
@@ -88,6 +90,16 @@ def _is_whole(sentence, length):
     return sentence[-1] in ".?!。？！:：" or length > 12
 
 
+def fronted(paths):
+    """English sentences that begin with what belongs behind."""
+    return [
+        (path, sentence)
+        for path in paths
+        for sentence, _ in sentences(path.read_text(encoding="utf-8"), "en")
+        if _FRONTED.match(sentence)
+    ]
+
+
 def figures(paths, language):
     """The mean length over the sentences of pages, and those that are too long with their page."""
     lengths, long = [], []
@@ -120,9 +132,12 @@ def main():
                 print(f"{own:5.1f} {len(too_long):4d}  {path}")
         for path, length, sentence in long:
             print(f"{path}: {length}: {sentence}")
+        turned = fronted(paths) if language == "en" else []
+        for path, sentence in turned:
+            print(f"{path}: begins with what belongs behind: {sentence}")
         if paths:
             print(f"{language}: mean {mean:.1f} of at most {limit.mean}, {len(long)} sentences over {limit.longest}")
-        bad = bad or bool(long) or mean > limit.mean
+        bad = bad or bool(long or turned) or mean > limit.mean
     sys.exit(1 if bad else 0)
 
 
