@@ -61,8 +61,8 @@ Status Run(const OverflowReplayArgs& args, bool as_json) {
 
 void RegisterOverflowReplay(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<OverflowReplayArgs>();
-  CLI::App* command = app.add_subcommand("run_overflow_check",
-                                         "call the functions of a dump that overflowed again, and say which had to");
+  CLI::App* command = app.add_subcommand(
+      "run_overflow_check", "replay the functions of a dump that overflowed, and say which overflows are inevitable");
   command->add_option("--api_info_file", args->dump, "-api_info: dump.json of level L1 or mix")->required();
   command->add_flag("-j,--jit_compile", args->jit, "of an NPU: without effect, kernels are called as they are");
   command->add_option("-d,--device", args->device, "number of an accelerator, or a device of torch such as cpu")

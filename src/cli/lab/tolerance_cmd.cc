@@ -63,8 +63,7 @@ void RegisterTolerance(CLI::App& app, CommandContext* context) {
                                                {"float16", DType::kFloat16},
                                                {"bfloat16", DType::kBFloat16},
                                                {"float64", DType::kFloat64}};
-  CLI::App* command =
-      app.add_subcommand("tolerance", "print the line of a test that holds a function to what rounding allows");
+  CLI::App* command = app.add_subcommand("tolerance", "print a ready assert_close line with a justified tolerance");
   command->add_option("op", args->ops, "functions, such as exp or matmul")->required();
   command->add_option("--dtype", args->query.dtype, "float32, float16, bfloat16 or float64")
       ->transform(CLI::CheckedTransformer(dtypes))
