@@ -222,6 +222,25 @@ TEST_F(FindingsTest, ASettingIsFoundThoughShapesDiffer) {
   EXPECT_EQ(d.Answer().name, "Functional.layer_norm.0.forward");
 }
 
+/// What is given and what PyTorch takes anyway are one, and so are an argument by its place and by its name.
+TEST_F(FindingsTest, AnArgumentThatIsItsDefaultIsNoDifference) {
+  const auto run = [](const std::string& arguments, const std::string& named, double out) {
+    return std::vector{Call("Functional.scaled_dot_product_attention.0.forward",
+                            Wide(1) + ", " + Wide(2) + ", " + Wide(3) + arguments, Wide(out), named)};
+  };
+  const std::string mask = ", null, ", dropout = R"("dropout_p": )";
+  Write("t", run("", dropout + Number(0), 4));
+  Write("g", run("", "", 4));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+  Write("g", run(mask + Number(0), "", 4));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+  Write("t", run("", dropout + Number(0.1), 4));
+  Write("g", run("", "", 5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kArgument);
+  Write("g", run(mask + Number(0.2), "", 5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kArgument);
+}
+
 TEST_F(FindingsTest, IndependentDifferencesAreToldToo) {
   const auto run = [](double first, double second, double eps) {
     const auto module = [](const std::string& name, double weight, double out) {

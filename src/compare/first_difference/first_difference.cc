@@ -115,6 +115,7 @@ void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out
   }
   for (size_t g = 0; g < diff.golden_used; ++g) {
     if (diff.golden_taken[g] || IsResult(diff.golden[g].state) || diff.golden[g].dtype == "N/A") continue;
+    if (SaysTheSame(diff, diff.golden[g], true)) continue;
     out->item = diff.golden[g].suffix;
     out->difference = {"value", kNotGiven, ArgumentText(diff.golden[g]), -1};
     out->detail = "is there in the golden run only";

@@ -6,7 +6,9 @@
 #include "base/text.h"
 #include "compare/values/dtype_match.h"
 #include "compare/values/not_read.h"
+#include "ops/default_arguments.h"
 #include "ops/framework_names.h"
+#include "ops/op_name.h"
 #include "ops/op_traits.h"
 #include "tensor/kernels/dtype.h"
 
@@ -83,6 +85,27 @@ bool IsTensorItem(const ItemView& item) {
 
 bool SaysHowOnly(const ItemView& item) {
   return item.state == ItemState::kKwarg && SaysHow(std::string_view(item.suffix).substr(item.suffix.rfind('.') + 1));
+}
+
+bool SaysTheSame(const OpDiff& op, const ItemView& item, bool of_golden) {
+  if (IsModuleName(op.op) || IsTensorItem(item)) return false;
+  const std::string_view function = ApiOf(op.op);
+  const DefaultArgument* argument = FindDefaultArgument(function, item.suffix);
+  if (!argument) return false;
+  const auto value = [](const ItemView& of) {
+    std::string out;
+    of.stats[kMax].AppendText(&out);
+    return out;
+  };
+  const std::string given = value(item);
+  const auto& others = of_golden ? op.target : op.golden;
+  const size_t used = of_golden ? op.rows_used : op.golden_used;
+  for (size_t i = 0; i < used; ++i) {
+    const bool alone = of_golden ? op.rows[i].golden == kNoItem : !op.golden_taken[i];
+    if (!alone || IsResult(others[i].state) || FindDefaultArgument(function, others[i].suffix) != argument) continue;
+    return IsDefaultValue({{}, {}, given}, value(others[i]));  // by its place at one side, by its name at the other
+  }
+  return IsDefaultValue(*argument, given);
 }
 
 bool IsNoValue(const OpDiff& op, size_t row) {

@@ -17,6 +17,10 @@ bool IsTensorItem(const ItemView& item);
 /// An argument by name that changes no value (SaysHow).
 bool SaysHowOnly(const ItemView& item);
 
+/// Of an argument that one run alone gives: it is what PyTorch takes where nothing is given, or the other run gives the
+/// same by its place or by its name.
+bool SaysTheSame(const OpDiff& op, const ItemView& item, bool of_golden);
+
 /// Nothing of either run is in them, or nothing of them gets into it, or one has the other's values and zeros.
 bool IsNoValue(const OpDiff& op, size_t row);
 

@@ -225,7 +225,7 @@ bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
     const ItemView* other = AtPlaceOf(op, a);
     return op.matched && other && !IsNull(*other) && !SaysHowOnly(*other);
   }
-  if (!b) return op.matched;
+  if (!b) return op.matched && !SaysTheSame(op, a, false);
   if (IsTensorItem(a) != IsTensorItem(*b)) return IsNull(a) || IsNull(*b);
   if (IsTensorItem(a)) return false;
   const StatValue &x = a.stats[kMax], &y = b->stats[kMax];
@@ -420,7 +420,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       const ItemView& item = op.golden[g];
       if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
       const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
-      if (argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item)) {
+      const bool alone = argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item);
+      if (alone && (op.cross || !SaysTheSame(op, item, true))) {
         out.argument = true;
         out.one_sided = out.one_sided || IsTensorItem(item);
         out.input = out.computed = Single(kInfinity);

@@ -1,0 +1,43 @@
+#include "ops/default_arguments.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace msprobe {
+namespace {
+
+constexpr DefaultArgument kDefaults[] = {
+#define MSP_DEFAULT_ARGUMENT(function, place, name, value) {function, name, value, place},
+#include "ops/default_arguments.def"
+#undef MSP_DEFAULT_ARGUMENT
+};
+
+std::optional<double> NumberOf(std::string_view text) {
+  double out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
+const DefaultArgument* FindDefaultArgument(std::string_view function, std::string_view item) {
+  constexpr std::string_view kInput = ".input.";
+  if (!item.starts_with(kInput)) return nullptr;
+  const std::string_view key = item.substr(kInput.size());
+  int place = -1;
+  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), place);
+  const bool numbered = error == std::errc() && end == key.data() + key.size();
+  const auto of_function = std::ranges::equal_range(kDefaults, function, {}, &DefaultArgument::function);
+  const auto found = std::ranges::find_if(of_function, [&](const DefaultArgument& argument) {
+    return numbered ? argument.place >= 0 && argument.place == place : argument.name == key;
+  });
+  return found == of_function.end() ? nullptr : &*found;
+}
+
+bool IsDefaultValue(const DefaultArgument& argument, std::string_view value) {
+  const std::optional<double> a = NumberOf(argument.value), b = NumberOf(value);
+  return a && b ? *a == *b : argument.value == value;
+}
+
+}  // namespace msprobe
