@@ -27,7 +27,11 @@ def of_signature(function):
     except (TypeError, ValueError):
         return None
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return [(-1 if p.kind == keyword else i, p.name, p.default) for i, p in enumerate(parameters) if p.default is not p.empty]
+    return [
+        (-1 if p.kind == keyword else i, p.name, p.default)
+        for i, p in enumerate(parameters)
+        if p.default is not p.empty
+    ]
 
 
 def of_docstring(name, function, method):
@@ -77,7 +81,9 @@ def rows():
 
 def table():
     """The text of the file."""
-    return HEAD + "".join(f'MSP_DEFAULT_ARGUMENT("{name}", {place}, "{key}", "{value}")\n' for name, place, value, key in rows())
+    return HEAD + "".join(
+        f'MSP_DEFAULT_ARGUMENT("{name}", {place}, "{key}", "{value}")\n' for name, place, value, key in rows()
+    )
 
 
 if __name__ == "__main__":

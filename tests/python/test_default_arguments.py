@@ -16,12 +16,20 @@ def test_the_table_is_what_pytorch_says():
 
 def test_defaults_are_those_of_calls():
     """A call without the argument gives the same as one with what the table has."""
-    rows = [line.split('"') for line in (TOOL.parent.parent / "src/ops/default_arguments.def").read_text().splitlines() if line.startswith("MSP_")]
+    rows = [
+        line.split('"')
+        for line in (TOOL.parent.parent / "src/ops/default_arguments.def").read_text().splitlines()
+        if line.startswith("MSP_")
+    ]
     table = {(row[1], row[3]): row[5] for row in rows}
     x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1))
     for name, argument, call in (
         ("gelu", "approximate", lambda **k: torch.nn.functional.gelu(x, **k)),
-        ("scaled_dot_product_attention", "dropout_p", lambda **k: torch.nn.functional.scaled_dot_product_attention(x, x, x, **k)),
+        (
+            "scaled_dot_product_attention",
+            "dropout_p",
+            lambda **k: torch.nn.functional.scaled_dot_product_attention(x, x, x, **k),
+        ),
         ("add", "alpha", lambda **k: torch.add(x, x, **k)),
         ("layer_norm", "eps", lambda **k: torch.nn.functional.layer_norm(x, (4,), **k)),
     ):
