@@ -109,6 +109,7 @@ bool EffectiveRun::IsMoe() const { return Number("expert_num").value_or(0) > 1; 
 
 void EffectiveRun::Set(const std::string& quantity, ConfigValue value, const std::string& origin, bool by_default) {
   facts_[quantity] = {std::move(value), origin, by_default};
+  if (!by_default) open_.erase(quantity);
 }
 
 void EffectiveRun::From(std::string_view source, const std::string& quantity, ConfigValue value) {

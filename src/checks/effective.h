@@ -78,6 +78,11 @@ class EffectiveRun {
   void DeriveData();
   void DeriveAdapter();
   void DerivePrecision();
+  /// A value that the files leave to the run: $(nproc).
+  void LeaveOpen(const std::string& quantity) {
+    facts_.erase(quantity);
+    open_.insert(quantity);
+  }
   void Set(const std::string& quantity, ConfigValue value, const std::string& origin, bool by_default = false);
   /// A computed value with the origin of what it was computed from.
   void From(std::string_view source, const std::string& quantity, ConfigValue value);
@@ -85,7 +90,7 @@ class EffectiveRun {
   Configuration configuration_;
   std::vector<ConfigDialect> dialects_;
   std::map<std::string, Fact, std::less<>> facts_;
-  std::set<std::string, std::less<>> used_;
+  std::set<std::string, std::less<>> used_, open_;
   std::optional<std::pair<double, double>> tokens_;
 };
 

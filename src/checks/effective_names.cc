@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "checks/effective.h"
+#include "config/shell_values.h"
 #include "config/stacks.h"
 
 namespace msprobe {
@@ -127,8 +128,12 @@ void EffectiveRun::ReadNamed() {
         const Setting* found = name.empty() ? nullptr : LookUp(source, name, &value);
         if (!found) continue;
         used_.insert(found->key);
-        if (!set) Set(std::string(id), Typed(value), found->Origin());  // a later source overrides
+        if (set) continue;
         set = true;
+        // What only a run knows is neither a value nor the default.
+        const bool open = value.IsText() && IsOpen(value.text) && id != "data_path";
+        open ? LeaveOpen(std::string(id))
+             : Set(std::string(id), Typed(value), found->Origin());  // a later source overrides
       }
     }
   }
@@ -166,7 +171,8 @@ void EffectiveRun::ReadDefaults() {
   std::set<std::string_view> unknown;
   const auto read = [&](ConfigDialect dialect) {
     for (const DefaultValue& preset : kDefaults) {
-      if (preset.dialect != dialect || Find(preset.id) || unknown.contains(preset.id)) continue;
+      if (preset.dialect != dialect || Find(preset.id) || unknown.contains(preset.id) || open_.contains(preset.id))
+        continue;
       const bool changed = preset.id == "lr" || preset.id == "beta2" || preset.id == "lr_schedule";
       if (dialect == ConfigDialect::kMindFormers && second && OfArchitecture(preset.id)) continue;
       if (dialect == ConfigDialect::kVerl && fine_tuning && changed) continue;

@@ -80,7 +80,7 @@ void EffectiveRun::DeriveBatch() {
     used_.insert(train->key);
   }
   const auto micro = Number("micro_batch"), dp = Number("data_parallel");
-  if (Find("global_batch") || !micro || !dp) return;
+  if (Find("global_batch") || !micro || !dp || open_.contains("accumulation") || open_.contains("global_batch")) return;
   double batch = *micro * *dp * Number("accumulation").value_or(1);
   if (Has(ConfigDialect::kMindFormers)) {
     if (Number("pipeline").value_or(1) > 1) batch *= Number("micro_batch_num").value_or(1);

@@ -15,7 +15,7 @@ namespace msprobe {
 namespace {
 
 constexpr int kMaxSourced = 8, kMaxBlocks = 64;
-constexpr size_t kMaxSteps = 1 << 20, kMaxCommands = 10'000, kMaxNotes = 50;
+constexpr size_t kMaxSteps = 1 << 20, kMaxCommands = 10'000, kMaxNotes = 50, kMostTurns = 1000;
 
 std::optional<int64_t> Whole(const std::string& text) {
   const ConfigValue value = PythonScalar(text);
@@ -24,7 +24,10 @@ std::optional<int64_t> Whole(const std::string& text) {
 
 class ShellRunner {
  public:
-  explicit ShellRunner(const std::string& path) : values_(std::string(DirName(path))) {}
+  explicit ShellRunner(const std::string& path) : values_(std::string(DirName(path))) {
+    values_.SetArguments(std::vector<ShellField>());  // the script as it stands is given nothing
+    values_.RunWith([this](std::string_view command) { return Output(command); });
+  }
 
   Status RunText(std::string_view text, const std::string& path, int depth) {  // NOLINT(misc-no-recursion)
     if (!read_.count(path)) {
@@ -223,14 +226,26 @@ class ShellRunner {
     ++at_;
     const size_t begin = at_;
     while (!AtEnd() && Now().text != "do") ++at_;
-    if (active && counted && at_ >= begin + 3) {
-      const std::string name((*tokens_)[begin].text);
-      std::vector<ShellField> all = values_.Expand((*tokens_)[begin + 2].text, file_, line);
-      if (!all.empty()) values_.Set(name, {all.front()});
+    std::vector<ShellField> turns;
+    const bool listed = active && counted && at_ >= begin + 3 && (*tokens_)[begin + 1].text == "in";
+    for (size_t i = begin + 2; listed && i < at_ && (*tokens_)[i].kind == Kind::kWord; ++i) {
+      for (ShellField& field : values_.Expand((*tokens_)[i].text, file_, line)) turns.push_back(std::move(field));
     }
-    if (active) Note(Msg("{}: a loop is read as one turn", At(line)));
     if (!AtEnd()) ++at_;
+    const size_t body = at_, commands = out_.commands.size();
+    const std::string name = listed ? std::string((*tokens_)[begin].text) : std::string();
+    const bool open = std::ranges::any_of(turns, [](const ShellField& field) { return IsOpen(field.text); });
+    const bool known = !turns.empty() && !open && turns.size() <= kMostTurns;
+    if (!turns.empty()) values_.Set(name, {turns.front()});
     MSP_RETURN_IF_ERROR(Block({"done"}, active, level + 1));
+    // Turns that start programs are runs beside each other, or one after the other.
+    const bool one = !known || out_.commands.size() != commands;
+    if (active && one) Note(Msg("{}: a loop is read as one turn", At(line)));
+    for (size_t i = 1; !one && i < turns.size(); ++i) {
+      values_.Set(name, {turns[i]});
+      at_ = body;
+      MSP_RETURN_IF_ERROR(Block({"done"}, true, level + 1));
+    }
     if (!AtEnd()) ++at_;
     return OkStatus();
   }
@@ -306,6 +321,7 @@ class ShellRunner {
     if ((name == "source" || name == ".") && fields.size() > 1) return Source(fields[1]);
     if (name == "read" && !AtEnd() && Now().kind == Kind::kDocument) return ReadDocument(fields.back());
     if (name == "eval") return Evaluate(std::move(fields));
+    if (output_ && (name == "echo" || name == "printf" || name == "cat")) return Print(fields);
     if (name == "set" && fields.size() > 1 && fields[1].text == "--") {
       values_.SetArguments(std::vector<ShellField>(fields.begin() + 2, fields.end()));
       return OkStatus();
@@ -324,6 +340,51 @@ class ShellRunner {
     const Status status = RunAt(Place(body), {"}"}, level + 8);
     values_.SetArguments(std::move(saved));
     return status;
+  }
+
+  /// What $(command) prints: functions of the script, echo, printf, cat of a here-document and expr; nullopt for what
+  /// only a run knows.
+  std::optional<std::string> Output(std::string_view command) {  // NOLINT(misc-no-recursion): kMaxSubstituted
+    constexpr int kMaxSubstituted = 8;
+    const auto read = ShellTokens(command, file_);
+    if (!read.ok() || read->empty() || substituted_ >= kMaxSubstituted) return std::nullopt;
+    const std::string_view name = read->front().text;
+    if (name == "expr") return Sum(*read);
+    if (name != "echo" && name != "printf" && !functions_.count(name)) return std::nullopt;
+    const bool piped = std::ranges::any_of(*read, [](const ShellToken& t) { return t.text == "|"; });
+    if (piped) return std::nullopt;
+    std::string printed;
+    std::string* const saved = std::exchange(output_, &printed);
+    ++substituted_;
+    const Status status = RunAt({&*read, 0, file_}, {}, 0);
+    --substituted_;
+    output_ = saved;
+    if (!status.ok()) return std::nullopt;
+    while (EndsWith(printed, "\n")) printed.pop_back();
+    return printed;
+  }
+
+  /// expr 64 / 4
+  std::optional<std::string> Sum(const std::vector<ShellToken>& words) {
+    std::string text;
+    for (size_t i = 1; i < words.size(); ++i) text += values_.Text(words[i].text) + " ";
+    if (IsOpen(text)) return std::nullopt;
+    const std::string sum = values_.Arithmetic(text);
+    return IsOpen(sum) ? std::nullopt : std::optional(sum);
+  }
+
+  Status Print(const std::vector<ShellField>& fields) {
+    if (fields[0].text == "cat") {
+      if (!AtEnd() && Now().kind == Kind::kDocument) *output_ += DocumentText() + "\n";
+      return OkStatus();
+    }
+    const bool formats = fields[0].text == "printf" && fields.size() > 2;
+    for (size_t i = formats ? 2 : 1; i < fields.size(); ++i) {
+      if (i == 1 && StartsWith(fields[i].text, "-") && fields[i].text.size() == 2 && fields[0].text == "echo") continue;
+      *output_ += fields[i].text + " ";
+    }
+    *output_ += "\n";
+    return OkStatus();
   }
 
   Status Shift() {
@@ -347,10 +408,13 @@ class ShellRunner {
 
   /// `read -r -d '' NAME <<END`: the lines are the value of the variable.
   Status ReadDocument(const ShellField& name) {
+    values_.Set(name.text, {{DocumentText(), file_, Now().line}});
+    return OkStatus();
+  }
+  std::string DocumentText() {
     std::string text(Now().text);
     for (size_t at; (at = text.find("\\\n")) != std::string::npos;) text.replace(at, 2, " ");
-    values_.Set(name.text, {{values_.Text(text), file_, Now().line}});
-    return OkStatus();
+    return values_.Text(text);
   }
 
   /// The arguments as a line of their own.
@@ -389,8 +453,9 @@ class ShellRunner {
   std::string file_;
   std::map<std::string, MappedFile> sourced_;
   std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path
-  std::map<std::string, Place> functions_;               // where their bodies begin
-  int depth_ = 0;
+  std::map<std::string, Place, std::less<>> functions_;  // where their bodies begin
+  std::string* output_ = nullptr;                        // of a command whose output is taken
+  int depth_ = 0, substituted_ = 0;
   size_t steps_ = 0;
 };
 

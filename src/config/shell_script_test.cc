@@ -134,6 +134,39 @@ python train.py "${ARGS[@]}" --n $COUNT "$@")",
                           "--d", "--n", "1", "--e", "5"}));
 }
 
+TEST(ShellScript, LoopsOverWordsAndWhatCommandsPrint) {
+  const auto commands = Commands(R"(args() {
+  echo --a 1
+  for kv in lr=1e-4 wd=0.1; do echo "--${kv%%=*} ${kv##*=}"; done
+}
+doc() { cat <<EOF
+--deep $((1 << 3))
+EOF
+}
+N=64
+FILE=/data/a.b/c.json.gz
+run $(args) $(doc) --n $(expr $N / 4) ${FILE##*/} ${FILE%.gz} ${FILE%%.*} $(hostname)
+for i in 0 1 2; do train --rank $i; done
+if [ $# -ne 0 ]; then M="$@"; else M=none; fi
+run $M "$@" end
+)");
+  ASSERT_EQ(commands.size(), 3u);
+  EXPECT_EQ(commands[0], (Words{"run", "--a", "1", "--lr", "1e-4", "--wd", "0.1", "--deep", "8", "--n", "16",
+                                "c.json.gz", "/data/a.b/c.json", "/data/a", "$(hostname)"}));
+  EXPECT_EQ(commands[1], (Words{"train", "--rank", "0"})) << "programs of a loop are not one run";
+  EXPECT_EQ(commands[2], (Words{"run", "none", "end"}));
+}
+
+TEST(ShellScript, WhatPrintsIsBounded) {
+  EXPECT_TRUE(ReadShell("f() { echo $(f) $(f) $(f); }\nrun $(f)\n", "a.sh").ok());
+  std::string loops, ends;
+  for (int i = 0; i < 8; ++i) {
+    loops += "for a in 1 2 3 4 5 6 7 8 9 10 11 12; do\n";
+    ends += "done\n";
+  }
+  EXPECT_FALSE(ReadShell(loops + "B=1\n" + ends, "a.sh").ok());
+}
+
 TEST(ShellValues, OneWordTakesAsMuchAsAScriptMay) {
   constexpr size_t kText = 1 << 20, kTimes = 1000;
   for (const std::string use : {"$A", "\"$A\"", "${A[@]}", "\"${A[0]}\""}) {

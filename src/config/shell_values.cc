@@ -22,13 +22,13 @@ bool IsArgument(std::string_view name) {
 }
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-/// + - * / % and brackets over whole numbers; names are looked up by `value`.
+/// + - * / % << >> and brackets over whole numbers; names are looked up by `value`.
 template <typename Lookup>
 class Sum {
  public:
   Sum(std::string_view text, Lookup value) : text_(text), value_(value) {}
   std::optional<int64_t> Read() {
-    const std::optional<int64_t> out = Terms(0);
+    const std::optional<int64_t> out = Shifts(0);
     Spaces();
     return at_ == text_.size() ? out : std::nullopt;
   }
@@ -40,6 +40,17 @@ class Sum {
   char Next() {
     Spaces();
     return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  std::optional<int64_t> Shifts(int depth) {  // NOLINT(misc-no-recursion): kMaxDepth
+    std::optional<int64_t> left = Terms(depth);
+    for (char op = Next(); left && (op == '<' || op == '>') && text_.substr(at_, 2) == std::string(2, op);
+         op = Next()) {
+      at_ += 2;
+      const std::optional<int64_t> right = Terms(depth);
+      if (!right || *right < 0 || *right > 40 || *left < 0 || *left > (int64_t{1} << 20)) return std::nullopt;
+      left = op == '<' ? *left << *right : *left >> *right;
+    }
+    return left;
   }
   std::optional<int64_t> Terms(int depth) {  // NOLINT(misc-no-recursion): kMaxDepth
     std::optional<int64_t> left = Factors(depth);
@@ -72,7 +83,7 @@ class Sum {
     const char c = Next();
     if (c == '(') {
       ++at_;
-      const std::optional<int64_t> out = Terms(depth + 1);
+      const std::optional<int64_t> out = Shifts(depth + 1);
       if (Next() != ')') return std::nullopt;
       ++at_;
       return out;
@@ -94,6 +105,43 @@ class Sum {
   Lookup value_;
   size_t at_ = 0;
 };
+
+}  // namespace
+
+namespace {
+
+/// Whether all of the text is like the pattern, in which * stands for anything and ? for one character.
+bool IsLike(std::string_view text, std::string_view pattern) {
+  size_t at = 0, p = 0, star = std::string_view::npos, from = 0;
+  while (at < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[at]))) {
+      ++at, ++p;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = at;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      at = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+/// ${name#pattern}, ##, % and %%: without the shortest, or longest, beginning or end that is like the pattern.
+std::string_view Trimmed(std::string_view text, std::string_view rest) {
+  const char side = rest[0];
+  const bool longest = rest.size() > 1 && rest[1] == side;
+  const std::string_view pattern = rest.substr(longest ? 2 : 1);
+  for (size_t n = 0; n <= text.size(); ++n) {
+    const size_t size = longest ? text.size() - n : n;
+    const std::string_view part = side == '#' ? text.substr(0, size) : text.substr(text.size() - size);
+    if (IsLike(part, pattern)) return side == '#' ? text.substr(size) : text.substr(0, text.size() - size);
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -177,14 +225,19 @@ void ShellValues::Variable(const std::string& name, std::string_view whole, bool
     part->now.file = first.file;
     part->now.line = first.line;
   }
-  bytes_ += first.text.size();
+  AddSplit(first.text, quoted, part);
+}
+
+/// As it is within quotes, else a field for each of its words.
+void ShellValues::AddSplit(const std::string& text, bool quoted, Part* part) {
+  bytes_ += text.size();
   if (!within_bounds()) return;  // one word may hold a long value many times
   if (quoted) {
-    part->now.text += first.text;
+    part->now.text += text;
     return;
   }
-  const char* at = first.text.data();
-  for (const char* end = at + first.text.size();; ++at) {
+  const char* at = text.data();
+  for (const char* end = at + text.size();; ++at) {
     const char* start = at;
     while (at != end && (static_cast<unsigned char>(*at) > ' ' || !IsSpace(*at))) ++at;
     part->now.text.append(start, at);
@@ -250,6 +303,11 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
     return;
   }
   if (op == '?' && set) return Variable(name, whole, quoted, part);
+  constexpr size_t kLongestTrimmed = 4096;
+  if ((op == '#' || op == '%') && !empty_counts && value && !value->empty() &&
+      value->front().text.size() <= kLongestTrimmed) {
+    return AddSplit(std::string(Trimmed(value->front().text, rest)), quoted, part);
+  }
   part->Add(whole);
 }
 
@@ -276,6 +334,8 @@ size_t ShellValues::Dollar(std::string_view word, size_t at, bool quoted, Part* 
       part->Add(Arithmetic(inner.substr(1, inner.size() - 2)));
     } else if (Contains(inner, "dirname") && (Contains(inner, "$0") || Contains(inner, "BASH_SOURCE"))) {
       part->Add(directory_);
+    } else if (const auto output = run_ ? run_(inner) : std::nullopt) {
+      AddSplit(*output, quoted, part);
     } else {
       part->Add(word.substr(at, end + 1 - at));
     }

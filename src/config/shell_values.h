@@ -1,6 +1,7 @@
 // Variables of a shell script, and what words become with them.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,6 +34,10 @@ class ShellValues {
   std::optional<std::vector<ShellField>> Arguments() const;
   void Export(const std::string& name) { exported_.insert(name); }
   std::vector<Setting> Exported() const;
+  /// What $(command) prints; nullopt: only a run knows it.
+  void RunWith(std::function<std::optional<std::string>(std::string_view command)> run) { run_ = std::move(run); }
+  /// The value of a sum; the text between $(( and )) where it is not known.
+  std::string Arithmetic(std::string_view text);
   const std::string& directory() const { return directory_; }
   /// False once expansions have given more than any script's.
   bool within_bounds() const { return bytes_ < kMostBytes; }
@@ -45,11 +50,12 @@ class ShellValues {
   size_t Dollar(std::string_view word, size_t at, bool quoted, Part* part, int depth);
   void Braces(std::string_view inner, std::string_view whole, bool quoted, Part* part, int depth);
   void All(const std::vector<ShellField>& fields, Part* part);
+  void AddSplit(const std::string& text, bool quoted, Part* part);
   void Variable(const std::string& name, std::string_view whole, bool quoted, Part* part);
-  std::string Arithmetic(std::string_view text);
 
   std::map<std::string, std::vector<ShellField>> values_;
   std::set<std::string> exported_;
+  std::function<std::optional<std::string>(std::string_view)> run_;
   std::string directory_;
   size_t bytes_ = 0;
 };

@@ -497,6 +497,15 @@ def test_files_of_no_known_stack_are_compared_by_their_names(tmp_path):
     assert len(report["warnings"]) == 2 and all("no stack that is known" in warning for warning in report["warnings"])
 
 
+def test_names_of_an_own_script_and_of_an_own_yaml_are_one(tmp_path):
+    """Options are flat and a yaml has sections; of two settings with one last name nothing is said."""
+    script = "python train_ssm.py --d-model 512 --state-size 16 --lr 6e-4 --decay 0.1\n"
+    own = "model: {d_model: 512, state_size: 32}\noptim: {lr: 6.0e-4, decay: 0.1}\nema: {decay: 0.9}\n"
+    _, found = compare(tmp_path, {"train.sh": script}, {"ssm.yaml": own}, codes=(5,))
+    assert (found["setting.state_size"]["target"], found["setting.state_size"]["golden"]) == ("16", "32")
+    assert not {f"setting.{name}" for name in ("d_model", "lr", "model.d_model", "optim.lr")} & set(found)
+
+
 def test_what_a_command_sets_counts_more_than_the_file_that_it_names(tmp_path):
     command = "llamafactory-cli train sft.yaml learning_rate=9e-5"
     files = launched("sft.yaml", LLAMAFACTORY, command, model=False)

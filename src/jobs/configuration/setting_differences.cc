@@ -113,6 +113,31 @@ bool ReadsSources(const EffectiveRun& run, ConfigDialect dialect) {
   return std::any_of(sources.begin(), sources.end(), [&](const ConfigSource& s) { return s.dialect == dialect; });
 }
 
+/// Keys of own scripts that one side alone has, by the last part of their names: --state-size of a script is
+/// model.state_size of a yaml. Of several with one name nothing is said.
+std::map<std::string, std::string> OwnByLastPart(const SettingsByKey& settings, const SettingsByKey& others) {
+  std::map<std::string, std::string> out;
+  for (const auto& [key, told] : settings) {
+    if (told.dialect != ConfigDialect::kUnknown || others.contains(key) || StartsWith(key, "env ")) continue;
+    const auto [at, fresh] = out.try_emplace(key.substr(key.rfind('.') + 1), key);
+    if (!fresh) at->second.clear();
+  }
+  return out;
+}
+
+/// Golden settings under the names that the target has for them.
+SettingsByKey Renamed(const SettingsByKey& target, const SettingsByKey& golden) {
+  SettingsByKey out = golden;
+  const auto left = OwnByLastPart(target, golden), right = OwnByLastPart(golden, target);
+  for (const auto& [name, key] : left) {
+    const auto other = right.find(name);
+    if (key.empty() || other == right.end() || other->second.empty()) continue;
+    out[key] = out.at(other->second);
+    out.erase(other->second);
+  }
+  return out;
+}
+
 void Add(const std::string& key, const Setting* a, const Setting* b, std::vector<SettingDifference>* out) {
   SettingDifference one{key, {}, {}, {}, {}};
   if (a) one.target = a->value.Shown(), one.target_origin = a->Origin();
@@ -126,7 +151,7 @@ void Add(const std::string& key, const Setting* a, const Setting* b, std::vector
 
 std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, const EffectiveRun& golden) {
   std::vector<SettingDifference> out;
-  const SettingsByKey left = SettingsOf(target), right = SettingsOf(golden);
+  const SettingsByKey left = SettingsOf(target), right = Renamed(left, SettingsOf(golden));
   for (const auto& [key, own] : left) {
     const auto other = right.find(key);
     if (other == right.end()) {
