@@ -156,7 +156,7 @@ FUZZERS = {
             "adump",
             "ir_code",
         ),
-        *("optimizer_record", "curves", "stats_differential", "metrics_differential"),
+        *("optimizer_record", "curves", "stats_differential", "device_kernel", "metrics_differential"),
     ),
 }
 # Unit tests under sanitizers, by the outermost room. ASAN of deep: all. TSAN: rooms with tests of threads (CMakePresets.json).

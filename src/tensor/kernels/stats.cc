@@ -206,13 +206,21 @@ double Norm(const Layout& layout, DType dtype, const Found& p) {
 }
 
 void Finish(const Layout& layout, DType dtype, const Found& p, Stats* out) {
+  stats::FinishStats(dtype, p, layout.count, layout.repeats, layout.count > 0 ? Norm(layout, dtype, p) : 0, out);
+}
+
+const StatsTable& Active() { return *ActiveTable().load(std::memory_order_relaxed); }
+
+}  // namespace
+
+void stats::FinishStats(DType dtype, const Found& p, int64_t count, int64_t repeats, double norm, Stats* out) {
   *out = {};
-  out->count = layout.count * layout.repeats;
+  out->count = count * repeats;
   if (out->count == 0) return;
-  out->nan_count = p.nan_count * layout.repeats;
-  out->inf_count = p.inf_count * layout.repeats;
-  out->mean = p.sum / static_cast<double>(layout.count);
-  out->norm = Norm(layout, dtype, p);
+  out->nan_count = p.nan_count * repeats;
+  out->inf_count = p.inf_count * repeats;
+  out->mean = p.sum / static_cast<double>(count);
+  out->norm = norm;
   if (IsInteger(dtype)) {
     const bool is_signed = p.int_max >= p.int_min;
     out->int_max = is_signed ? p.int_max : 0;
@@ -225,10 +233,6 @@ void Finish(const Layout& layout, DType dtype, const Found& p, Stats* out) {
   out->min = p.min;
   if (p.nan_count > 0) out->max = out->min = out->mean = out->norm = std::nan("");
 }
-
-const StatsTable& Active() { return *ActiveTable().load(std::memory_order_relaxed); }
-
-}  // namespace
 
 bool ComputeStats(const TensorView& t, Stats* out) {
   *out = {};

@@ -8,6 +8,11 @@
 #include <limits>
 
 #include "tensor/kernels/dtype.h"
+#include "tensor/kernels/small_floats.h"
+
+namespace msprobe {
+struct Stats;
+}
 
 namespace msprobe::stats {
 
@@ -54,9 +59,8 @@ const StatsTable* NeonKernels();
 /// Kernels of rare types, shared by every table: float8 (by counting bytes) and complex.
 Kernel PlainKernel(DType t);
 
-/// Values of the float16 and float8 formats.
-float HalfToFloat(uint16_t bits);
-float Float8ToFloat(DType t, uint8_t bits);
-inline float BFloatToFloat(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+/// What is kept of a tensor, of what was found in its `count` elements that lie apart, each of which it shows `repeats`
+/// times; the norm is that of the whole.
+void FinishStats(DType dtype, const Found& found, int64_t count, int64_t repeats, double norm, Stats* out);
 
 }  // namespace msprobe::stats

@@ -120,34 +120,6 @@ void Float8Loop(const void* data, size_t n, Partial* acc) {
 
 }  // namespace
 
-float HalfToFloat(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t exponent = (bits >> 10) & 31, mantissa = bits & 1023;
-  if (exponent == 31) return __builtin_bit_cast(float, sign | 0x7F800000u | (mantissa << 13));
-  if (exponent == 0) {
-    const float v = static_cast<float>(mantissa) * 0x1p-24f;
-    return sign ? -v : v;
-  }
-  return __builtin_bit_cast(float, sign | ((exponent + 112) << 23) | (mantissa << 13));
-}
-
-float Float8ToFloat(DType t, uint8_t bits) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  if (t == DType::kFloat8E8M0FNU) return bits == 0xFF ? kNan : std::ldexp(1.0f, bits - 127);
-  const bool wide = t == DType::kFloat8E5M2 || t == DType::kFloat8E5M2FNUZ;
-  const bool unsigned_zero = t == DType::kFloat8E4M3FNUZ || t == DType::kFloat8E5M2FNUZ;
-  const int mantissa_bits = wide ? 2 : 3;
-  const int bias = (wide ? 15 : 7) + (unsigned_zero ? 1 : 0);
-  const int exponent = (bits & 0x7F) >> mantissa_bits, mantissa = bits & ((1 << mantissa_bits) - 1);
-  const float sign = bits & 0x80 ? -1.0f : 1.0f;
-  if (unsigned_zero && bits == 0x80) return kNan;
-  if (t == DType::kFloat8E4M3FN && (bits & 0x7F) == 0x7F) return kNan;
-  if (t == DType::kFloat8E5M2 && exponent == 31) return mantissa ? kNan : sign * kInf;
-  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), 1 - bias - mantissa_bits);
-  return sign * std::ldexp(static_cast<float>(mantissa + (1 << mantissa_bits)), exponent - bias - mantissa_bits);
-}
-
 Kernel PlainKernel(DType t) {
   switch (t) {
     case DType::kFloat8E4M3FN: return Float8Loop<DType::kFloat8E4M3FN>;
