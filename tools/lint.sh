@@ -6,7 +6,7 @@ export PATH="$PWD/.venv/bin:$PATH"
 bad=0
 step() { printf '[lint] %s\n' "$1"; shift; "$@" || bad=1; }
 
-cpp=$(git ls-files 'src/*.h' 'src/*.cc' 'include/*.h' 'tests/fuzz/*.cc' 'tests/consumer/*.cc')
+cpp=$(git ls-files 'src/*.h' 'src/*.cc' 'include/*.h' 'tests/fuzz/*.cc' 'tests/consumer/*.cc' 'tests/device/*.cc')
 step "clang-format" clang-format --dry-run --Werror $cpp
 step "ruff check" python -m ruff check -q python tests tools bench examples
 step "ruff format" python -m ruff format -q --check python tests tools bench examples
