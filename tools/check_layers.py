@@ -106,6 +106,7 @@ def check_cpp():
     rooms["bindings"] = training | {
         "bindings/python",
         "bindings/backward",
+        "bindings/device",
         "bindings/torch",
         "bindings/mindspore",
         "bindings/monitor",
@@ -113,7 +114,9 @@ def check_cpp():
     }
     rooms["bindings/python"] = training  # what every framework shares: it knows none
     rooms["bindings/backward"] = training | {"bindings/python"}  # graphs of nodes, alike in both frameworks
-    rooms["bindings/torch"] = rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
+    rooms["bindings/device"] = training | {"bindings/python"}
+    rooms["bindings/mindspore"] = training | {"bindings/python", "bindings/backward"}
+    rooms["bindings/torch"] = rooms["bindings/mindspore"] | {"bindings/device"}
     rooms["bindings/monitor"] = training | {"bindings/python"}
     rooms["bindings/monitor/torch"] = rooms["bindings/torch"] | {"bindings/torch", "bindings/monitor"}
     rooms["bindings/page"] = everything - {"cli"}  # an extension of its own, not loaded by training scripts

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "bindings/bind_deferral.h"
 #include "bindings/bind_formats.h"
 #include "bindings/bind_regions.h"
 #include "bindings/fingerprints.h"
@@ -13,6 +14,7 @@ namespace msprobe {
 inline void BindBeside(nanobind::module_& m) {
   BindRegions(m);
   BindFormats(m);
+  BindDeferral(m);
   BindFingerprints(m);
   BindResponses(m);
 }

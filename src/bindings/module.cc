@@ -326,20 +326,7 @@ void SetPhaseFrom(nb::str name) {
   });
 }
 
-void SetDeferral(nb::object defer, nb::object fetch, bool all) {
-  interpreter().defer_tensor = defer.release().ptr();
-  interpreter().fetch_deferred = fetch.release().ptr();
-  interpreter().defer_all = all;
-}
-
 void SetDeviceSamplesFrom(nb::object take, nb::object is_same) { SetDeviceSamples(take.ptr(), is_same.ptr()); }
-
-void Deliver(uintptr_t first, bool wide, const std::vector<std::tuple<int32_t, int64_t, int64_t>>& slots) {
-  for (const auto& [slot, cell, parts] : slots) {
-    DeliverCells(slot, {reinterpret_cast<const char*>(first) + cell * kCellBytes, parts, wide});
-  }
-  ResolveDeferred();
-}
 
 nb::object StatisticsFrom(nb::handle tensor) {
   PyObject* result = StatisticsOf(tensor.ptr());
@@ -449,19 +436,10 @@ void BindFiles(nb::module_& m) {
 void BindValues(nb::module_& m) {
   m.def("set_device_samples", &SetDeviceSamplesFrom, nb::arg("take"), nb::arg("is_same"),
         "Functions of unwritten.py that look at memory of devices.");
-  m.def("set_deferral", &SetDeferral, nb::arg("defer"), nb::arg("fetch"), nb::arg("all"),
-        "Functions of device_stats.py that start and fetch reductions; all: of host memory, too.");
-  m.def("deliver_cells", &Deliver, nb::arg("first"), nb::arg("wide"), nb::arg("slots"),
-        "Reductions have arrived: the address of the first cell, and (slot, cell, parts) for each tensor.");
-  m.def(
-      "deliver_bytes", [](int32_t slot, uintptr_t data) { DeliverBytes(slot, reinterpret_cast<const void*>(data)); },
-      nb::arg("slot"), nb::arg("data"), "The elements of a tensor have arrived at this address.");
-  m.def("deliver_nothing", &DeliverNothing, nb::arg("slot"), "The values of this tensor will not come.");
   m.def(
       "read_tensors", [] { ReadBeforeWrite(); },
       "Reads what was recorded of tensors of MindSpore and waits to be read.");
   m.def("in_backward", &InBackward, "Whether MindSpore runs a backward pass.");
-  m.def("resolve_deferred", &ResolveDeferred, "Finishes the records whose values have all arrived.");
   m.def("leaf_memo_hits", &LeafMemoHits, "Values that were not read a second time.");
   m.def("statistics_of", &StatisticsFrom, nb::arg("tensor"),
         "(Max, Min, Mean, Norm, CRC-32 text) of a plain tensor in host memory; TypeError: it is none.");

@@ -42,9 +42,20 @@ _UINT64 = getattr(torch, "uint64", None)  # since PyTorch 2.3
 
 
 def set_up() -> None:
-    """MSPROBE_FORCE_DEVICE_PATH=1 sends tensors in host memory the same way; for tests."""
+    """MSPROBE_DEVICE_KERNEL=1 gives tensors on CUDA devices to our kernel, which no device has run yet.
+
+    MSPROBE_FORCE_DEVICE_PATH=1 sends tensors in host memory the same way, MSPROBE_DEVICE_KERNEL=host also through the kernel;
+    for tests.
+    """
     values = DeviceValues()
-    _core.set_deferral(values.defer, values.fetch, os.environ.get("MSPROBE_FORCE_DEVICE_PATH") == "1")
+    kernel = os.environ.get("MSPROBE_DEVICE_KERNEL")
+    _core.set_deferral(
+        values.defer,
+        values.fetch,
+        os.environ.get("MSPROBE_FORCE_DEVICE_PATH") == "1",
+        kernel=kernel in ("1", "host"),
+        kernel_of_host=kernel == "host",
+    )
 
 
 class DeviceValues:
@@ -71,6 +82,9 @@ class DeviceValues:
 
     def fetch(self) -> None:
         """Waits for everything that was started."""
+        fault = _core.take_kernel_fault()
+        if fault:
+            logger.warning("%s; PyTorch computes the statistics of its tensors", fault)
         with self._lock, _without_modes(), _disable_transforms(), torch.no_grad():
             streams, self._streams = self._streams, {}
             failed = None

@@ -136,8 +136,14 @@ bool Fill(Record* record) {
 
 }  // namespace
 
-int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, bool checksums, const std::string& file) {
-  if (count == 0 || interpreter().defer_tensor == nullptr) return -1;
+bool DeferInFramework(PyObject* tensor, int32_t slot, bool elements, bool integer) {
+  Ref started(PyObject_CallFunction(interpreter().defer_tensor, "OiOO", tensor, static_cast<int>(slot),
+                                    elements ? Py_True : Py_False, integer ? Py_True : Py_False));
+  if (!started) NoteSkip("the values of a tensor could not be computed on its device", TakeError());
+  return started.get() == Py_True;
+}
+
+int32_t NewTensorSlot(const TensorView& view, int64_t count, bool checksums, const std::string& file) {
   const int32_t slot = next_slot++;
   Value& value = Values()[slot];
   value.tensor.dtype = view.dtype;
@@ -145,14 +151,10 @@ int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, boo
   value.file = file;
   value.count = count;
   value.checksums = checksums;
-  const bool elements = checksums || !file.empty();
-  Ref started(PyObject_CallFunction(interpreter().defer_tensor, "OiOO", tensor, static_cast<int>(slot),
-                                    elements ? Py_True : Py_False, IsInteger(view.dtype) ? Py_True : Py_False));
-  if (started.get() == Py_True) return slot;
-  if (!started) NoteSkip("the values of a tensor could not be computed on its device", TakeError());
-  Values().erase(slot);
-  return -1;
+  return slot;
 }
+
+void DropSlot(int32_t slot) { Values().erase(slot); }
 
 int32_t NewDeferredSlot() {
   const int32_t slot = next_slot++;
@@ -177,12 +179,18 @@ void DeliverNull(int32_t slot) {
   if (found != Values().end()) found->second.is_null = found->second.arrived = true;
 }
 
-void DeliverCells(int32_t slot, const DeviceCells& cells) {
+void DeliverStats(int32_t slot, const Stats& stats) {
   const auto found = Values().find(slot);
   if (found == Values().end()) return;
   Value& value = found->second;
-  value.tensor.stats = Fold(cells, value.tensor.dtype, value.count);
+  value.tensor.stats = stats;
   value.tensor.has_stats = value.arrived = true;
+}
+
+void DeliverCells(int32_t slot, const DeviceCells& cells) {
+  const auto found = Values().find(slot);
+  if (found == Values().end()) return;
+  DeliverStats(slot, Fold(cells, found->second.tensor.dtype, found->second.count));
 }
 
 void DeliverBytes(int32_t slot, const void* data) {
@@ -213,6 +221,7 @@ void FetchDeferred() {
   if (interpreter().fetch_deferred == nullptr || next_slot == 0) return;
   ErrorStash stash;
   InTool guard;
+  if (interpreter().fetch_started != nullptr) interpreter().fetch_started();
   Ref done(PyObject_CallNoArgs(interpreter().fetch_deferred));
   if (!done) NoteSkip("the values of a device could not be fetched", TakeError());
   ResolveDeferred();

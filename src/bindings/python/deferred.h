@@ -11,9 +11,12 @@
 
 namespace msprobe {
 
-/// The slot in which the values of `tensor`, of `count` elements, will arrive; -1 when there are none, which was
-/// counted. With a `file` it will also be saved there. Of `view` the type and the shape are read.
-int32_t DeferTensor(PyObject* tensor, const TensorView& view, int64_t count, bool checksums, const std::string& file);
+/// The slot in which the values of a tensor of this type and shape will arrive; with a `file` it will be saved there.
+int32_t NewTensorSlot(const TensorView& view, int64_t count, bool checksums, const std::string& file);
+/// The framework computes what goes to `slot`, or copies the elements. False when it cannot, which was counted.
+bool DeferInFramework(PyObject* tensor, int32_t slot, bool elements, bool integer);
+/// Nothing waits for it.
+void DropSlot(int32_t slot);
 
 /// A slot for values that whoever asks for it delivers itself, by DeliverValues().
 int32_t NewDeferredSlot();
@@ -33,6 +36,7 @@ struct DeviceCells {
 /// norm, elements that are not finite, NaN; the last two int64 are maximum and minimum of integers.
 inline constexpr int64_t kCellBytes = 64;
 
+void DeliverStats(int32_t slot, const Stats& stats);
 void DeliverCells(int32_t slot, const DeviceCells& cells);
 /// The elements themselves, in C order.
 void DeliverBytes(int32_t slot, const void* data);

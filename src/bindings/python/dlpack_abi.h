@@ -31,9 +31,9 @@ struct DlpackExchangeApi {
   } header;
   void *allocator, *managed_from_object, *managed_to_object;
   int (*tensor_from_object)(void* object, DlpackTensor* out);  // borrowed; 0, or a Python exception is raised
-  void* current_work_stream;
+  int (*current_work_stream)(int32_t device_type, int32_t device, void** out);  // may be null
 };
 
-inline constexpr int32_t kDlpackCpu = 1;
+inline constexpr int32_t kDlpackCpu = 1, kDlpackCuda = 2;
 
 }  // namespace msprobe

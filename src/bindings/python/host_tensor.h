@@ -15,6 +15,7 @@ struct TensorLook {
   const char* data = nullptr;
   DType dtype = DType::kUnknown;
   bool on_host = false;
+  int32_t device_type = 0, device = 0;  // as DLPack numbers them; 0: not known
   int ndim = 0;
   const int64_t* shape = nullptr;
   const int64_t* strides = nullptr;

@@ -144,6 +144,7 @@ void InTool::DisableOverrides() {
 }
 
 InTool::~InTool() {
+  if (outer_ == nullptr && interpreter().launch_started != nullptr) interpreter().launch_started();
   if (guard_ != nullptr) {
     ErrorStash stash;
     Ref left(PyObject_CallMethodObjArgs(guard_, names.exit, Py_None, Py_None, Py_None, nullptr));

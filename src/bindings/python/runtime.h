@@ -73,7 +73,11 @@ struct Interpreter {
   PyObject* defer_tensor = nullptr;     // of the package: starts the reductions of a tensor on its device (deferred.h)
   PyObject* fetch_deferred = nullptr;   // of the package: waits for all of them
   bool defer_all = false;               // of tensors in host memory, too: for tests
-  std::string own_directory;            // frames of files below it are left out of call stacks
+  bool device_kernel = false;           // it may compute what is on CUDA devices (device/device_values.h)
+  bool kernel_of_host = false;          // and what is in host memory: for tests with a driver's stand-in
+  void (*launch_started)() noexcept = nullptr;  // what the kernel was given; null before the first tensor
+  void (*fetch_started)() = nullptr;            // waits for it
+  std::string own_directory;                    // frames of files below it are left out of call stacks
 };
 Interpreter& interpreter();
 

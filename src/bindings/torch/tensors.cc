@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "bindings/python/deferred.h"
+#include "bindings/device/device_values.h"
 #include "bindings/python/host_tensor.h"
 #include "bindings/python/runtime.h"
 #include "bindings/python/tensor_record.h"
@@ -61,6 +61,8 @@ bool LookByDlpack(PyObject* tensor, TensorLook* look) {
   look->data = static_cast<const char*>(d.data) + d.byte_offset;
   look->dtype = d.dtype.lanes == 1 ? FromDlpack(d.dtype.code, d.dtype.bits) : DType::kUnknown;
   look->on_host = d.device.type == kDlpackCpu;
+  look->device_type = d.device.type;
+  look->device = d.device.id;
   look->ndim = d.ndim;
   look->shape = d.shape;
   look->strides = d.strides;
@@ -115,6 +117,19 @@ bool StorageHolds(PyObject* tensor, const TensorLook& look) {
   for (int i = 0; i < look.ndim; ++i) reach += static_cast<uint64_t>((look.shape[i] - 1) * look.strides[i]);
   const auto at = reinterpret_cast<uintptr_t>(look.data);
   return at >= first && at - first + reach * ElementSize(look.dtype) <= size;
+}
+
+KernelPlace PlaceOf(PyObject* tensor, const TensorLook& look) {
+  if (!interpreter().device_kernel) return {};
+  if (look.on_host) return {interpreter().kernel_of_host, 0, nullptr};
+  const DlpackExchangeApi* api = torch_objects().dlpack;
+  if (look.device_type != kDlpackCuda || api == nullptr || api->current_work_stream == nullptr) return {};
+  // A kernel that reads what is not there ends the training.
+  if (reinterpret_cast<uintptr_t>(look.data) < kLowAddress && !StorageHolds(tensor, look)) return {};
+  KernelPlace place{true, look.device, nullptr};
+  if (api->current_work_stream(look.device_type, look.device, &place.stream) == 0) return place;
+  PyErr_Clear();
+  return {};
 }
 
 // The same as a tensor of its own, for memory that only the framework reads.
@@ -202,7 +217,8 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
   const bool save = own && record->save == SaveMode::kNow && rt().files->working();
   const std::string file = save ? TensorFileName(record->path.NameAt(*record, record->nodes.size()), ".pt") : "";
   if (deferred) {
-    t.slot = DeferTensor(part ? part.get() : tensor, view, look.count, checksums, file);
+    PyObject* whose = part ? part.get() : tensor;
+    t.slot = DeferTensor(whose, view, look.count, PlaceOf(whose, look), checksums, file);
   } else {
     bool saved = false;
     LeafMemo& memo = LeafMemo::OfThread();
