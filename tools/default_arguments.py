@@ -81,9 +81,10 @@ def rows():
 
 def table():
     """The text of the file."""
-    return HEAD + "".join(
-        f'MSP_DEFAULT_ARGUMENT("{name}", {place}, "{key}", "{value}")\n' for name, place, value, key in rows()
-    )
+    lines = {}  # those of one function side by side
+    for name, place, value, key in rows():
+        lines.setdefault(name, []).append(f'MSP_DEFAULT_ARGUMENT("{name}", {place}, "{key}", "{value}")')
+    return HEAD + "".join(" ".join(row) + "\n" for row in lines.values())
 
 
 if __name__ == "__main__":

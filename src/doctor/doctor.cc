@@ -37,6 +37,7 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   DoctorEvidence& evidence = out.evidence;
   MSP_ASSIGN_OR_RETURN(evidence.a, FindRunFiles(request.a));
   MSP_ASSIGN_OR_RETURN(evidence.b, FindRunFiles(request.b));
+  if (evidence.a.directory == evidence.b.directory) evidence.a.side = "_a", evidence.b.side = "_b";
   std::vector<RunFiles> again;
   for (const std::vector<std::string>& paths : request.again) {
     MSP_ASSIGN_OR_RETURN(RunFiles run, FindRunFiles(paths));

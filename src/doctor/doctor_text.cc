@@ -250,9 +250,9 @@ std::string DoctorText(const DoctorReport& report, Language language) {
     out += (zh ? "\n代价最小的下一步：" : "\nCheapest next run: ") + d.next->why.In(language) + "\n";
     for (const std::string& command : d.next->commands) out += "  " + command + "\n";
   }
-  for (const RunFiles* run : {&report.evidence.a, &report.evidence.b}) {
-    for (const Message& note : run->notes)
-      out += (zh ? "注意：" : "note: ") + OneLine(InLanguage(note, language)) + "\n";
+  const DoctorEvidence& evidence = report.evidence;
+  for (const auto* notes : {&evidence.a.notes, &evidence.b.notes, &evidence.curves.notes, &evidence.dumps.notes}) {
+    for (const Message& note : *notes) out += (zh ? "注意：" : "note: ") + OneLine(InLanguage(note, language)) + "\n";
   }
   for (const std::string& file : report.files) out += InLanguage(Msg("  result: {}\n", OneLine(file)), language);
   return out;

@@ -47,15 +47,18 @@ bool SameShape(const JsonValue& x, const JsonValue& y) { return x["shape"] == y[
 /// Of one shape and with the same statistics; a value without any is not known to be the same.
 bool SameValues(const JsonValue& x, const JsonValue& y, double slack) {
   if (!SameShape(x, y)) return false;
+  bool any = false;
   for (const char* name : kStatistics) {
     const double a = ValueOf(x, name), b = ValueOf(y, name);
+    if (std::isnan(a) && std::isnan(b)) continue;  // a mask has no norm
+    any = true;
     const double scale = std::max(std::fabs(ValueOf(x, "Norm")), std::fabs(ValueOf(y, "Norm")));
     const double size = std::isfinite(scale) && name != kStatistics.back()
                             ? std::min(scale, std::max(std::fabs(a), std::fabs(b)))
                             : std::max(std::fabs(a), std::fabs(b));
     if (!(std::fabs(a - b) <= slack * size)) return false;
   }
-  return true;
+  return any;
 }
 
 bool IsMany(const JsonValue& item) {

@@ -55,6 +55,21 @@ TEST_F(DumpValues, LabelsThatDifferAreDataUnlessAnOpMadeThemOrNothingFollows) {
   EXPECT_FALSE(FindGivenData(a, Write("made.json", best + ", " + Loss(0, 2.7))));
 }
 
+/// The norm of a mask is NaN at both sides; a value without any figure is not known to be the same.
+TEST_F(DumpValues, AMaskWithoutANormIsTheSame) {
+  const auto calls = [](const char* most, double loss) {
+    const std::string mask = fmt::format(
+        R"({{"type": "torch.Tensor", "dtype": "torch.bool", "shape": [30], "Max": {}, "Min": false, "Mean": null,
+        "Norm": null, "requires_grad": false}})",
+        most);
+    return Call("Functional.masked_loss.0.forward", kScores + ", " + mask,
+                Tensor("torch.float32", "[]", loss, loss, loss));
+  };
+  const std::string a = Write("a.json", calls("true", 2.5));
+  EXPECT_FALSE(FindGivenData(a, Write("b.json", calls("true", 2.7))));
+  EXPECT_TRUE(FindGivenData(a, Write("c.json", calls("false", 2.7))));
+}
+
 TEST_F(DumpValues, WhatAnOpGivesIsFoundUnderAnotherName) {
   const std::string clipped = Tensor("torch.float32", "[4, 7]", 3, 0, 9);
   const std::string a = Write("a.json", Call("Functional.relu.2.forward", kScores, clipped));

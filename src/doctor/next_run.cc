@@ -27,9 +27,10 @@ std::string ProgramOf(const RunFiles& run) {
 
 /// A name that is free in the directory of the run.
 std::string FreeName(const RunFiles& run, const std::string& name, const std::string& ending = {}) {
-  std::string out = JoinPath(run.directory, name + ending);
+  const std::string own = name + run.side;
+  std::string out = JoinPath(run.directory, own + ending);
   for (int i = 2; PathExists(out) && i < 1000; ++i) {
-    out = JoinPath(run.directory, name + "_" + std::to_string(i) + ending);
+    out = JoinPath(run.directory, own + "_" + std::to_string(i) + ending);
   }
   return out;
 }

@@ -103,6 +103,37 @@ def test_a_run_with_a_learning_rate_of_0_is_one_of_its_own(tmp_path):
     assert len(said["a"]["logs"]) == 2 and said["a"]["configurations"] == ["A/run.sh"]
 
 
+def test_two_logs_in_one_directory_are_recorded_apart(tmp_path):
+    for name, more in (("a", 0.0), ("b", 0.2)):
+        (tmp_path / f"{name}.log").write_text("".join(f"step {i} loss: {3 - 0.1 * i + more}\n" for i in range(1, 7)))
+    done = subprocess.run(
+        [find_command(), "doctor", "a.log", "b.log"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    paths = [line.split("--dump-path ")[1].split()[0] for line in done.stdout.splitlines() if "--dump-path" in line]
+    assert len(paths) == 2 and len(set(paths)) == 2, done.stdout
+
+
+def test_dumps_of_a_structure_are_said_to_hold_no_values(tmp_path):
+    for name, more in (("A", 0.0), ("B", 0.2)):
+        dump = tmp_path / name / "dump" / "step0" / "rank"
+        dump.mkdir(parents=True)
+        (tmp_path / name / "train.log").write_text(
+            "".join(f"step {i} loss: {3 - 0.1 * i + more}\n" for i in range(1, 7))
+        )
+        header = {"task": "structure", "level": "L0", "framework": "pytorch", "dump_data_dir": None}
+        (dump / "dump.json").write_text(json.dumps({**header, "data": {"Module.fc.Linear.forward.0": {}}}))
+        (dump / "construct.json").write_text(json.dumps({"Module.fc.Linear.forward.0": None}))
+    done = subprocess.run(
+        [find_command(), "doctor", "A", "B"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1 and "record statistics" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.deep
 def test_saved_batches_and_optimizers_are_read_as_such(tmp_path):
     for name in "AB":

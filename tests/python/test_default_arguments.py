@@ -1,5 +1,6 @@
 """The table of default arguments is what the installed PyTorch says."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +17,9 @@ def test_the_table_is_what_pytorch_says():
 
 def test_defaults_are_those_of_calls():
     """A call without the argument gives the same as one with what the table has."""
-    rows = [
-        line.split('"')
-        for line in (TOOL.parent.parent / "src/ops/default_arguments.def").read_text().splitlines()
-        if line.startswith("MSP_")
-    ]
-    table = {(row[1], row[3]): row[5] for row in rows}
+    text = (TOOL.parent.parent / "src/ops/default_arguments.def").read_text()
+    rows = re.findall(r'MSP_DEFAULT_ARGUMENT\("(\w+)", -?\d+, "(\w+)", "([^"]*)"\)', text)
+    table = {(name, argument): value for name, argument, value in rows}
     x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1))
     for name, argument, call in (
         ("gelu", "approximate", lambda **k: torch.nn.functional.gelu(x, **k)),

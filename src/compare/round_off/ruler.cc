@@ -345,6 +345,20 @@ void NoteNorm(const OpDiff& op, const ItemView& a, const ItemView& b, OpDistance
   Raise(IsResult(a.state) ? &out->norm_output : &out->norm_input, error);
 }
 
+/// Arguments that the golden run alone gives.
+void NoteArgumentsOfGolden(const OpDiff& op, OpDistance* out) {
+  for (size_t g = 0; g < op.golden_used; ++g) {
+    const ItemView& item = op.golden[g];
+    if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
+    const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+    const bool alone = argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item);
+    if (!alone || (!op.cross && SaysTheSame(op, item, true))) continue;
+    out->argument = true;
+    out->one_sided = out->one_sided || IsTensorItem(item);
+    out->input = out->computed = Single(kInfinity);
+  }
+}
+
 /// State of the model: a parameter, or a buffer that is handed to the op. Running statistics change no result of a norm
 /// in training, but what they are is kept.
 bool IsKept(const ItemView& a, const ItemView& b) {
@@ -415,19 +429,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) {
-    for (size_t g = 0; g < op.golden_used; ++g) {
-      const ItemView& item = op.golden[g];
-      if (op.cross && (op.golden_taken[g] || !SettingDiffers(op, item, nullptr))) continue;
-      const bool argument = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
-      const bool alone = argument && !op.golden_taken[g] && !IsNull(item) && !SaysHowOnly(item);
-      if (alone && (op.cross || !SaysTheSame(op, item, true))) {
-        out.argument = true;
-        out.one_sided = out.one_sided || IsTensorItem(item);
-        out.input = out.computed = Single(kInfinity);
-      }
-    }
-  }
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) NoteArgumentsOfGolden(op, &out);
   out.reordered = reordered && !otherwise;
   out.masked = masked && sums;
   return out;

@@ -30,7 +30,8 @@ struct RunDump {
 
 struct RunFiles {
   std::vector<std::string> given;
-  std::string directory;             // of the run: what was given first, or where that lies
+  std::string directory;  // of the run: what was given first, or where that lies
+  std::string side;       // "_a" and "_b" of two runs in one directory: what is recorded of them never collides
   std::vector<std::string> configs;  // scripts, yaml, json, logs with settings, at most one pack
   std::vector<std::string> scripts;  // launch scripts among them
   std::vector<TrainingLog> logs;     // with losses, the longest first
