@@ -50,8 +50,13 @@ struct CompareSettings {
   bool structure = false;       // the models instead of the values; dumps of task "structure" are compared so anyway
   std::string suggest_mapping;  // file for a layer mapping of modules that only their names tell apart; ""
   bool unmatched = false;       // also a table of all ops without a partner
-  std::string custom_metric;    // tensor dumps: a Python file, or a directory of them, whose metrics become columns
-  std::string postprocess;      // tensor dumps: YAML file of matrices that tensors are multiplied with before; ""
+  /// Instead of a table for each pair one for all, of the rows that are neither bit-equal, round-off nor inherited, and
+  /// a line for each rank. Ranks whose files equal those of another one are not compared again.
+  bool differing = false;
+  std::string ranks;                        // only these: "0,3,8-15"; "" for all
+  uint64_t out_limit = uint64_t{10} << 30;  // bytes that may be written; 0 for no limit
+  std::string custom_metric;  // tensor dumps: a Python file, or a directory of them, whose metrics become columns
+  std::string postprocess;    // tensor dumps: YAML file of matrices that tensors are multiplied with before; ""
   // The functions below may be empty. Pairs are compared side by side: calls come from any thread, one at a time.
   /// Called with the share of the first pair that still runs.
   std::function<void(const std::string& pair, double share)> progress;
@@ -59,6 +64,8 @@ struct CompareSettings {
   std::function<void(const std::string& pair, const Message& line)> glance;
   /// Called once for a long comparison, as soon as it is known where its pair differs first.
   std::function<void(const std::string& pair, const Message& difference)> early;
+  /// Called before tables of many pairs are written: what will be, and with `differing` the answer.
+  std::function<void(const Message& text)> before;
   std::function<void(const std::string& lines)>
       log;  // tensor dumps: a line for each row, as they are done; may be empty
 };

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/context/fail_on.h"
+#include "cli/context/output_options.h"
 #include "cli/context/register_commands.h"
 #include "compare/values/thresholds.h"
 #include "diagnose/story/story_judgement.h"
@@ -186,6 +187,11 @@ StatusOr<CompareReport> RunWithProgress(CompareSettings request, bool early) {
       PrintForPeople(label.empty() ? Msg("{}\n", text) : Msg("{}: {}\n", OneLine(label), text));
       std::fflush(stdout);
     };
+    request.before = [&](const Message& text) {
+      line.Clear();
+      PrintForPeople(text);
+      std::fflush(stdout);
+    };
     request.early = [&](const std::string& label, const Message& difference) {
       line.Clear();
       PrintForPeople(label.empty() ? Msg("first difference so far: {}\n", difference)
@@ -325,6 +331,13 @@ void AddOutputs(CLI::App* command, CompareArguments* args, CommandContext* conte
                       "-tp: dump.json, rank, step or dump directory of the run under test");
   command->add_option("--golden_path,golden", request.golden, "-gp: the same for the reference run");
   command->add_option("-o,--output_path", request.output, "directory of the results")->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--rows", [&request](const std::string& rows) { request.differing = rows == "differing"; },
+          "all: a table for each rank; differing: one table of the rows that are more than round-off and not inherited")
+      ->check(CLI::IsMember({"all", "differing"}))
+      ->default_str("all");
+  AddOutputBound(command, &request.ranks, &request.out_limit);
   command->add_flag("--xlsx", request.xlsx, "write a workbook instead of csv");
   command->add_flag("--highlight", request.highlight, "-hl: a workbook with rows in red and yellow, and why");
   command->add_flag("--html", request.html, "also write one HTML report: opens from disk, to attach to an issue");

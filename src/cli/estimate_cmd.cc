@@ -14,6 +14,7 @@
 #include "capture/cost_estimate.h"
 #include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
+#include "dump/output_bound.h"
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -170,13 +171,6 @@ StatusOr<Estimate> FromDump(const std::string& path) {
   return estimate;
 }
 
-std::string Bytes(double bytes) {
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  size_t unit = 0;
-  for (; bytes >= 1000 && unit < 4; ++unit) bytes /= 1000;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
 Message TextOf(const Estimate& e) {
   std::string text = fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", "task", "level", "ops", "files", "bytes/step");
   const bool timed = e.bare_seconds &&
@@ -185,10 +179,10 @@ Message TextOf(const Estimate& e) {
   text += '\n';
   for (const Row& row : e.rows) {
     text += fmt::format("{:<11} {:<5} {:>8} {:>8} {:>10}", kCostTasks[row.task], kCostLevels[row.level], row.cost.ops,
-                        row.cost.files, Bytes(static_cast<double>(row.cost.bytes)));
+                        row.cost.files, BytesText(static_cast<double>(row.cost.bytes)));
     if (timed && row.seconds) {
       text += fmt::format(" {:>9.4f} {:>9.2f} {:>9}", *row.seconds, *row.seconds / *e.bare_seconds,
-                          row.memory ? Bytes(static_cast<double>(*row.memory)) : "");
+                          row.memory ? BytesText(static_cast<double>(*row.memory)) : "");
     } else if (timed) {
       text += fmt::format(" {:>9} {:>9} {:>9}", "-", "-", "-");
     }
@@ -204,7 +198,7 @@ Message TextOf(const Estimate& e) {
   }
   if (e.steps > 0 && !e.rows.empty()) {
     out += Msg("the configuration records {} steps: {}\n", e.steps,
-               Bytes(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));
+               BytesText(static_cast<double>(e.rows.back().cost.bytes) * static_cast<double>(e.steps)));
   }
   return out;
 }

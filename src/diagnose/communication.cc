@@ -290,6 +290,20 @@ StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump) {
   return out;
 }
 
+RankCalls SameCallsOf(const RankCalls& calls, int rank) {
+  RankCalls out = calls;
+  out.rank.rank = rank;
+  for (std::vector<CommTransfer>& call : out.transfers) {
+    for (CommTransfer& t : call) {
+      if (t.kind != CommTransfer::Kind::kGroup || t.root == CommTransfer::kUnknown) continue;
+      const bool from_root = t.root == calls.rank.rank ? !t.takes : t.takes;
+      t.gives = !from_root || t.root == rank;
+      t.takes = (t.root == rank) != from_root;
+    }
+  }
+  return out;
+}
+
 CommGraph JoinCalls(std::vector<RankCalls> ranks) {
   std::sort(ranks.begin(), ranks.end(),
             [](const RankCalls& a, const RankCalls& b) { return a.rank.rank < b.rank.rank; });

@@ -87,6 +87,9 @@ struct CommGraph {
 
 StatusOr<RankCalls> ReadCalls(int rank, const DumpFile& dump);
 
+/// Those of a rank whose dump has the same bytes.
+RankCalls SameCallsOf(const RankCalls& calls, int rank);
+
 /// Joins the calls of all ranks: the n-th send of a rank to another with the n-th receive
 /// there, the n-th call of a collective in a group on all its ranks. Does not depend on the order of `ranks`.
 CommGraph JoinCalls(std::vector<RankCalls> ranks);

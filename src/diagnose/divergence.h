@@ -62,6 +62,9 @@ std::string_view ModulePath(std::string_view name);
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
                                   const BigArray<float>* calibrated = nullptr, Differences* per_op = nullptr);
 
+/// Those of `files`, which hold the same bytes as the files of `found`.
+RankFindings SameFindingsOf(const RankFindings& found, const FilePair& files);
+
 /// A rank at which a difference starts.
 struct Origin {
   int rank = -1;

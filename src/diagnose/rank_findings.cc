@@ -123,4 +123,13 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   return out;
 }
 
+RankFindings SameFindingsOf(const RankFindings& found, const FilePair& files) {
+  RankFindings out = found;
+  out.rank = files.rank;
+  out.files = files;
+  out.calls = SameCallsOf(found.calls, files.rank);
+  for (InfectedGroup& group : out.infected) group.rank = files.rank;
+  return out;
+}
+
 }  // namespace msprobe

@@ -55,7 +55,7 @@ bool TakeNumber(std::string_view* s, int* out) {
   return true;
 }
 
-bool TakeText(std::string_view* s, std::string_view text) {
+bool SkipText(std::string_view* s, std::string_view text) {
   if (!StartsWith(*s, text)) return false;
   s->remove_prefix(text.size());
   return true;
@@ -63,14 +63,14 @@ bool TakeText(std::string_view* s, std::string_view text) {
 
 bool ParseResultName(std::string_view name, ResultName* out) {
   int other = 0;
-  if (!TakeText(&name, "compare_result_rank") || !TakeNumber(&name, &out->rank) || out->rank > kMostRanks) return false;
-  if (TakeText(&name, "-rank") && (!TakeNumber(&name, &other) || other != out->rank)) return false;
-  if (!TakeText(&name, "_") || name.size() < 14 || !IsDigits(name.substr(0, 14))) return false;
+  if (!SkipText(&name, "compare_result_rank") || !TakeNumber(&name, &out->rank) || out->rank > kMostRanks) return false;
+  if (SkipText(&name, "-rank") && (!TakeNumber(&name, &other) || other != out->rank)) return false;
+  if (!SkipText(&name, "_") || name.size() < 14 || !IsDigits(name.substr(0, 14))) return false;
   out->time = name.substr(0, 14);
   name.remove_prefix(14);
-  if (TakeText(&name, "_part_")) {
+  if (SkipText(&name, "_part_")) {
     if (!TakeNumber(&name, &out->part)) return false;
-  } else if (TakeText(&name, "_")) {
+  } else if (SkipText(&name, "_")) {
     out->again = true;
     if (!TakeNumber(&name, &out->part)) return false;
   }

@@ -1,5 +1,8 @@
 #include "jobs/pair_job.h"
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/message.h"
@@ -15,6 +18,15 @@
 
 namespace msprobe {
 namespace {
+
+// What a pair takes, at most, beside the size of its two dumps; and all that run side by side.
+constexpr uint64_t kMemoryOfOne = 24 << 20, kMemoryOfPairs = 400 << 20;
+
+uint64_t FileSize(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
 
 /// The ruler's columns in the table, and in the HTML report.
 bool RulesTable(const CompareSettings& r) { return !r.diff_analyze && (r.ruler || (r.verdicts && r.xlsx)); }
@@ -105,6 +117,8 @@ std::string_view RowsText(ComparePass::Rows rows) {
     case ComparePass::Rows::kNone: return "none";
     case ComparePass::Rows::kTable: return "table";
     case ComparePass::Rows::kAnalysis: return "analysis";
+    case ComparePass::Rows::kMarks: return "marks";
+    case ComparePass::Rows::kDiffering: return "differing";
   }
   return "";
 }
@@ -138,6 +152,23 @@ std::string PassesJson(const std::vector<ComparePass>& passes) {
   return json.Take();
 }
 
+size_t SideBySide(const CompareSettings& request, const PathPlan& plan) {
+  if (request.log) return 1;  // rows are told as they are compared, in order
+  uint64_t largest = 0;
+  for (const FilePair& files : plan.pairs) largest = std::max(largest, FileSize(files.target) + FileSize(files.golden));
+  return std::max<size_t>(1, kMemoryOfPairs / (kMemoryOfOne + largest));
+}
+
+RowSettings DifferingRowSettings(const PairWork& work, CompareMode mode, const StackFile* stacks) {
+  static const StackFile* const none = new StackFile;
+  RowSettings out;
+  out.mode = mode;
+  if (work.request.stacks) out.stacks = stacks ? stacks : none;
+  out.ruler = true;
+  if (work.custom && mode == CompareMode::kTensor) out.custom = work.custom->columns();
+  return out;
+}
+
 bool ShowsRuler(const CompareSettings& request) { return RulesTable(request) || RulesPage(request); }
 
 StatusOr<PairOutcome> PairJob::Run() {
@@ -145,6 +176,10 @@ StatusOr<PairOutcome> PairJob::Run() {
   MSP_ASSIGN_OR_RETURN(pair_, OpenPairFiles(files_));
   if (AreModels()) {
     if (work_.pass.rows == ComparePass::Rows::kNone) return PairOutcome();
+    if (work_.pass.rows == ComparePass::Rows::kMarks) {
+      return UsageError(
+          Msg("{} needs values, which a comparison of models does not have: remove it", "--rows differing"));
+    }
     return CompareModels();
   }
   MSP_RETURN_IF_ERROR(CheckPrograms(request_, pair_));
@@ -154,7 +189,13 @@ StatusOr<PairOutcome> PairJob::Run() {
   MSP_ASSIGN_OR_RETURN(ruler_, PlanRuler());
   if (!ruler_.contexts.empty()) pair_.options.contexts = &ruler_.contexts;
   MSP_RETURN_IF_ERROR(ChooseSinks());
+  MSP_RETURN_IF_ERROR(ChooseOps());
   MSP_RETURN_IF_ERROR(Compare());
+  if (differing_) {
+    out_.rows = std::move(differing_->rows());
+    out_.inherited = differing_->inherited();
+    return std::move(out_);
+  }
   MSP_RETURN_IF_ERROR(Find());
   if (work_.pass.rows != ComparePass::Rows::kNone) MSP_RETURN_IF_ERROR(Collect());
   return std::move(out_);
@@ -221,7 +262,8 @@ StatusOr<PairOutcome> PairJob::CompareModels() {
 
 /// What the ruler needs to know before the rows are written.
 StatusOr<PairRuler> PairJob::PlanRuler() {
-  const bool shown = work_.pass.rows != ComparePass::Rows::kNone && ShowsRuler(request_);
+  const bool table = work_.pass.rows == ComparePass::Rows::kTable || work_.pass.rows == ComparePass::Rows::kAnalysis;
+  const bool shown = table && ShowsRuler(request_);
   if (shown && index_ < work_.rulers.size()) return std::move(work_.rulers[index_]);
   if (shown) {
     RankFindings found;
@@ -242,6 +284,16 @@ Status PairJob::ChooseSinks() {
     MSP_ASSIGN_OR_RETURN(std::unique_ptr<OpsJson> json, OpsJson::Create(rows, ResultPath()));
     analysis_ = json.get();
     sink_ = std::move(json);
+  } else if (work_.pass.rows == ComparePass::Rows::kMarks) {
+    auto marks = std::make_unique<RowMarks>(pair_.options.mode);
+    marks_ = marks.get();
+    sink_ = std::move(marks);
+  } else if (work_.pass.rows == ComparePass::Rows::kDiffering) {
+    const StackFile* stacks = pair_.stacks ? &*pair_.stacks : nullptr;
+    auto differing = std::make_unique<DifferingRows>(
+        pair_, files_, DifferingRowSettings(work_, pair_.options.mode, stacks), *work_.table);
+    differing_ = differing.get();
+    sink_ = std::move(differing);
   } else {
     MSP_ASSIGN_OR_RETURN(sink_, OpenTable(request_, pair_, rows, ResultPath()));
   }
@@ -249,6 +301,24 @@ Status PairJob::ChooseSinks() {
   const WatchOptions options = request_.html ? PageOptions(work_.plan.pairs.size()) : WatchOptions();
   rows.ruler = RulesPage(request_);
   MSP_ASSIGN_OR_RETURN(watch_, RowWatch::Create(pair_, rows, *sink_, options));
+  return OkStatus();
+}
+
+/// What the first pass found worth a row, with what it knows of the ranks together.
+Status PairJob::ChooseOps() {
+  if (!differing_) return OkStatus();
+  const size_t ops = pair_.target->ops().size();
+  pair_.chosen.resize(ops, 0);
+  ruler_.contexts.resize(ops);
+  size_t count = 0;
+  const ChosenOp* chosen = work_.chosen(index_, &count);
+  for (size_t i = 0; i < count; ++i) {
+    // The file may have been changed meanwhile.
+    if (chosen[i].op >= ops) return BadInput(Msg("{} changed while it was compared", files_.target));
+    pair_.chosen[chosen[i].op] = 1;
+    ruler_.contexts[chosen[i].op] = chosen[i].context;
+  }
+  pair_.options.contexts = &ruler_.contexts;
   return OkStatus();
 }
 
@@ -272,8 +342,12 @@ Status PairJob::Find() {
   const bool replays = work_.pass.replays > 0;
   const OpDistances kept = replays ? compared_.distances : OpDistances();
   RankFindings& found = out_.findings.divergence;
-  MSP_ASSIGN_OR_RETURN(found, FindOnRank(pair_, files_, std::move(compared_.distances),
-                                         ruler_.calibrated.empty() ? nullptr : &ruler_.calibrated));
+  if (marks_) marks_->NoteReached(compared_.distances);
+  Differences per_op;
+  MSP_ASSIGN_OR_RETURN(
+      found, FindOnRank(pair_, files_, std::move(compared_.distances),
+                        ruler_.calibrated.empty() ? nullptr : &ruler_.calibrated, marks_ ? &per_op : nullptr));
+  if (marks_) out_.chosen = marks_->Choose(per_op.contexts);
   found.unread = compared_.unread;
   found.first_unread = compared_.first_unread;
   if (replays) {
@@ -323,6 +397,7 @@ void PairJob::NoteRows() {
 /// The files beside the table.
 Status PairJob::WriteMore() {
   PairReport& report = out_.report;
+  if (marks_) return OkStatus();
   if (request_.mapping.layer || !request_.mapping.layer_template.empty()) {
     const std::string end = files_.suffix + "_" + work_.time + ".yaml";
     const std::string folder = JoinPath(request_.output, files_.folder);

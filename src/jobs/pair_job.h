@@ -11,6 +11,7 @@
 #include "jobs/pair_ruler.h"
 #include "report/ordered_progress.h"
 #include "report/row_watch.h"
+#include "report/rows/differing_rows.h"
 #include "report/rows/row_sink.h"
 #include "report/step_watch.h"
 #include "report/structure_compare.h"
@@ -24,7 +25,8 @@ class Postprocess;
 /// What one pass over the pairs does. With a replay there are two: the rows can only show it once it is known which ops
 /// are worth it.
 struct ComparePass {
-  enum class Rows : uint8_t { kNone, kTable, kAnalysis };
+  /// kMarks and kDiffering: the two passes of --rows differing.
+  enum class Rows : uint8_t { kNone, kTable, kAnalysis, kMarks, kDiffering };
   Rows rows = Rows::kTable;
   bool speaks = true;    // the first glance and the early answer are given in this pass
   bool watches = false;  // rows are kept for the HTML report or the advisor
@@ -42,6 +44,9 @@ struct PairOutcome {
   PairFindings findings;
   ReplayPlan replays;
   SuggestedMapping suggested;  // when it was asked for
+  BigArray<ChosenOp> chosen;   // of a pass of marks
+  RowBlock rows;               // of a pass of rows that differ
+  uint64_t inherited = 0;      // rows beside them
 };
 
 /// What all pairs share while they are compared.
@@ -59,7 +64,14 @@ struct PairWork {
   ComparePass pass;
   const std::vector<ReplayedOp>* replayed = nullptr;
   std::vector<PairRuler> rulers = {};  // by pair, where the table shows what several ranks say together
+  const ResultTable* table = nullptr;  // of rows that differ
+  std::function<const ChosenOp*(size_t pair, size_t* count)> chosen = {};  // by the pass of marks
 };
+
+/// How many pairs are compared at a time.
+size_t SideBySide(const CompareSettings& request, const PathPlan& plan);
+/// Of the table of rows that differ, whose columns do not depend on the pair; `stacks` are those of the pair, or null.
+RowSettings DifferingRowSettings(const PairWork& work, CompareMode mode, const StackFile* stacks);
 
 /// Whether a table or a page of the comparison shows the ruler's columns.
 bool ShowsRuler(const CompareSettings& request);
@@ -77,6 +89,7 @@ class PairJob {
   StatusOr<PairOutcome> CompareModels();
   StatusOr<PairRuler> PlanRuler();
   Status ChooseSinks();
+  Status ChooseOps();
   Status Compare();
   Status Find();
   Status Collect();
@@ -95,6 +108,8 @@ class PairJob {
   PairRuler ruler_;
   std::unique_ptr<RowSink> sink_;
   const OpsJson* analysis_ = nullptr;  // the sink, with -da
+  RowMarks* marks_ = nullptr;          // the sink of a pass of marks
+  DifferingRows* differing_ = nullptr;
   std::unique_ptr<RowWatch> watch_;
   CompareOutcome compared_;
   PairOutcome out_;

@@ -1,8 +1,5 @@
 #include "jobs/run_compare.h"
 
-#include <algorithm>
-#include <filesystem>
-
 #include "base/big_array.h"
 #include "base/file.h"
 #include "base/message.h"
@@ -11,6 +8,7 @@
 #include "compare/values/custom_metrics.h"
 #include "compare/values/postprocess.h"
 #include "diagnose/replay/repro.h"
+#include "jobs/differing.h"
 #include "jobs/pair_job.h"
 #include "json/writer.h"
 #include "match/implementations.h"
@@ -20,9 +18,6 @@
 
 namespace msprobe {
 namespace {
-
-// What a pair takes, at most, beside the size of its two dumps; and all that run side by side.
-constexpr uint64_t kMemoryOfOne = 24 << 20, kMemoryOfPairs = 400 << 20;
 
 /// Not every op can be called again; the comparison is complete without.
 Status MakeRepro(const CompareSettings& request, const Mapping& mapping, CompareReport* report) {
@@ -58,20 +53,6 @@ void NoteCreator(CompareReport* report) {
     creator.replay = op;
     report->story.origins.front().replay = ReplayText(op).English();
   }
-}
-
-uint64_t FileSize(const std::string& path) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  return error ? 0 : size;
-}
-
-/// How many pairs are compared at a time.
-size_t SideBySide(const CompareSettings& request, const PathPlan& plan) {
-  if (request.log) return 1;  // rows are told as they are compared, in order
-  uint64_t largest = 0;
-  for (const FilePair& files : plan.pairs) largest = std::max(largest, FileSize(files.target) + FileSize(files.golden));
-  return std::max<size_t>(1, kMemoryOfPairs / (kMemoryOfOne + largest));
 }
 
 /// `status`, and what is complete nevertheless.
@@ -148,7 +129,9 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(Mapping mapping, LoadMapping(request.mapping));
   mapping.name_a_line = request.xlsx;
   mapping.by_name = request.plain;
-  MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden));
+  if (request.differing) MSP_RETURN_IF_ERROR(CheckDiffering(request));
+  MSP_ASSIGN_OR_RETURN(const RankChoice ranks, RankChoice::Read(request.ranks));
+  MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden, ranks));
   if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
@@ -191,10 +174,10 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
     work.replayed = &replays;
     work.pass = passes.back();
   }
-  if (plan.pairs.size() > 1 && !request.structure && ShowsRuler(request)) {
+  if (!request.differing && plan.pairs.size() > 1 && !request.structure && ShowsRuler(request)) {
     MSP_ASSIGN_OR_RETURN(work.rulers, MeasurePairs(request, mapping, judging, plan, SideBySide(request, plan)));
   }
-  MSP_RETURN_IF_ERROR(ComparePairs(&work, &report));
+  MSP_RETURN_IF_ERROR(request.differing ? CompareDiffering(&work, &report) : ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
   NoteWholeness(&report);
   if (postprocess) NoteUnused(*postprocess, &report.pairs.front());
@@ -221,7 +204,8 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
 
 StatusOr<std::string> PlanCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(const Mapping mapping, LoadMapping(request.mapping));
-  MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden));
+  MSP_ASSIGN_OR_RETURN(const RankChoice ranks, RankChoice::Read(request.ranks));
+  MSP_ASSIGN_OR_RETURN(const PathPlan plan, PlanPaths(request.target, request.golden, ranks));
   JsonWriter json;
   json.BeginObject();
   json.Key("paths"), WritePathPlan(&json, plan);

@@ -184,6 +184,14 @@ StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golde
   return plan;
 }
 
+StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden, const RankChoice& ranks) {
+  MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(target, golden));
+  if (ranks.all()) return plan;
+  std::erase_if(plan.pairs, [&](const FilePair& pair) { return !ranks.Holds(pair.rank); });
+  if (plan.pairs.empty()) return ranks.NoneOf(target);
+  return plan;
+}
+
 void WritePathPlan(JsonWriter* json, const PathPlan& plan) {
   json->BeginObject();
   json->ArrayMember("pairs", plan.pairs, [&](const FilePair& pair) {

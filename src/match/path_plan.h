@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "dump/rank_choice.h"
 
 namespace msprobe {
 
@@ -29,6 +30,8 @@ struct PathPlan {
 /// Two files; two rank, step or dump directories; two directories with dumps of MindSpore's modes ("graph",
 /// "pynative"). kBadInput when the kinds differ or nothing pairs up.
 StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden);
+/// The same of the chosen ranks alone. kUsage when none of them is there.
+StatusOr<PathPlan> PlanPaths(const std::string& target, const std::string& golden, const RankChoice& ranks);
 
 void WritePathPlan(JsonWriter* json, const PathPlan& plan);
 

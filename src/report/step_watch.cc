@@ -1,6 +1,8 @@
 #include "report/step_watch.h"
 
 #include <chrono>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/file.h"
 
@@ -25,10 +27,11 @@ Status StepWatch::End() {
   finder_.Explain();
   report_->story = finder_.Tell();
   report_->divergence = std::move(finder_.divergence());
+  std::unordered_map<std::string_view, PairReport*> pair_of;
+  for (PairReport& pair : report_->pairs) pair_of.emplace(pair.files.target, &pair);
   for (const Carrier& carrier : report_->divergence.carriers) {
-    for (PairReport& pair : report_->pairs) {
-      if (pair.files.target == carrier.target_dump) pair.differences.ruler.Inherit(carrier.op.verdict);
-    }
+    const auto pair = pair_of.find(carrier.target_dump);
+    if (pair != pair_of.end()) pair->second->differences.ruler.Inherit(carrier.op.verdict);
   }
   return OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "diagnose/story/story_judgement.h"
 #include "json/writer.h"
 #include "judgement/judgement_json.h"
+#include "report/rank_table.h"
 
 namespace msprobe {
 namespace {
@@ -234,6 +235,11 @@ void WritePair(JsonWriter* json, const PairReport& pair) {
   json->Key("ruler"), WriteRuler(json, pair.differences);
   WriteDifference(json, "other_dtype", pair.differences.dtype);
   json->Member("other_dtype_ops", pair.differences.dtype_ops);
+  if (pair.rank) {
+    json->Member("differing_rows", pair.rank->differing);
+    json->Member("inherited_rows", pair.rank->inherited);
+    json->Member("equal_to", pair.rank->equal_to);
+  }
   json->Member("warnings", pair.warnings);
   json->Member("advisor", pair.advisor);
   json->Member("unmatched_files", pair.unmatched);
@@ -323,9 +329,14 @@ Message DifferenceLine(const FirstDifference& d) {
 Message SummaryText(const CompareReport& report) {
   const bool values = !report.pairs.empty() && !report.pairs.front().structure;
   const Language language = LocaleLanguage();
-  Message out(values ? StoryText(report.story, language) : GapText(report.story.gaps, language));
+  const bool differing = !report.ranks.empty();
+  Message out;
+  if (!differing) out = Message(values ? StoryText(report.story, language) : GapText(report.story.gaps, language));
+  if (differing && !report.told) out = RanksAnswer(report);
+  if (differing) out += RanksResult(report);
   if (!values && !out.empty()) out += Message("\n");
   for (const PairReport& pair : report.pairs) {
+    if (differing) break;
     out += PairTitle(pair);
     for (const std::string& path : pair.paths) out += Msg("  result: {}\n", OneLine(path));
     if (!pair.advisor.empty()) out += Msg("  advice: {}\n", OneLine(pair.advisor));
@@ -380,6 +391,10 @@ std::string SummaryJson(const CompareReport& report) {
     json.EndObject();
   });
   json.Member("html", report.html);
+  if (!report.ranks.empty()) {
+    json.Member("differing_files", report.differing);
+    json.Member("ranks_file", report.ranks);
+  }
   json.RawMember("verdict", StoryJson(report.story));
   WriteConclusion(Conclude(JudgementsOf(report.story, Language::kEnglish)), &json);
   json.ObjectMember("first_divergence", [&] { DivergenceMembers(&json, report.divergence); });

@@ -104,6 +104,10 @@ StatusOr<Block> MakeBlock(const DumpPair& pair, const RowFormat& format, size_t 
   std::unique_ptr<Workspace> space = pool->Get();
   for (size_t i = first; i < end; ++i) {
     const OpSpan op = pair.target->ops()[i];
+    if (!pair.chosen.empty() && !pair.chosen[i]) {
+      block.distances.emplace_back();
+      continue;
+    }
     MSP_RETURN_IF_ERROR(DiffOpAt(pair, i, &space->target, &space->golden, &space->diff));
     int stack = -1;
     if (pair.stacks) {

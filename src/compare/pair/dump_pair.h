@@ -25,6 +25,7 @@ struct DumpPair {
   DiffOptions options;
   std::unique_ptr<TensorPairs> tensors;  // of tensor mode; options.tensors points to it
   MatchPlan plan;
+  BigArray<uint8_t> chosen;        // of the target's ops: others are passed over; empty for all
   std::vector<Message> warnings;   // truncated files
   std::vector<RecordingGap> gaps;  // of both sides
 };
