@@ -32,7 +32,10 @@ struct GraphSettings {
   std::optional<ParallelLayout> target_layout, golden_layout;  // given: the ranks are merged
   bool json_files = false;                                     // of merged ranks: JSON files instead of a database
   bool plain = false;                                          // the tables of mindstudio-probe and no others
+  std::string ranks;                                           // only these: "0,3,8-15"; "" for all
+  uint64_t out_limit = uint64_t{10} << 30;                     // bytes that may be written; 0 for no limit
   std::function<void(int percent)> progress;                   // may be empty
+  std::function<void(const Message& text)> before;             // of many ranks: what will be written; may be empty
   std::function<void(const Message& text)> warning;            // may be empty
   std::function<void(const std::string& lines)> log;           // tensor dumps: a line for each item; may be empty
 };

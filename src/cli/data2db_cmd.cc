@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,11 @@
 #include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "cli/context/output_options.h"
 #include "cli/context/register_commands.h"
 #include "dump/links.h"
+#include "dump/output_bound.h"
+#include "dump/rank_choice.h"
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"
@@ -33,6 +37,8 @@ constexpr int kMostProcesses = 128;
 struct Data2DbArgs {
   std::string db, data, format = "auto", mapping, micro_step = "true";
   int processes = 0;  // not given
+  std::string ranks;
+  uint64_t out_limit = kDefaultOutLimit;
 };
 
 StatusOr<TrendMapping> ReadMapping(const std::string& path) {
@@ -82,6 +88,28 @@ StatusOr<Found> Look(const Data2DbArgs& args) {
                             args.data));
 }
 
+/// Says how large the results of many ranks and steps will be, and stops where that is too much.
+Status CheckSize(const Data2DbArgs& args, const Found& found, bool json) {
+  constexpr double kOfDump = 0.7, kOfMonitor = 1.5;  // bytes of the result for each byte that is read
+  double bytes = 0;
+  size_t read = 0;
+  for (size_t i = 0; found.dump && i < found.dump->steps.size(); ++i) {
+    for (const RankDir& rank : found.dump->steps[i].ranks) {
+      bytes += kOfDump * static_cast<double>(FileBytes(JoinPath(rank.path, "dump.json")));
+      ++read;
+    }
+  }
+  std::set<std::string_view> paths;  // of a monitor.series there are several parts
+  for (const MonitorFile& file : found.monitor) {
+    if (paths.insert(file.path).second) bytes += kOfMonitor * static_cast<double>(FileBytes(file.path));
+  }
+  read += paths.size();
+  MSP_RETURN_IF_ERROR(CheckOutput(static_cast<uint64_t>(bytes), 1, args.out_limit,
+                                  Msg("choose ranks with --ranks, or give a larger --out-limit")));
+  if (read >= kManyRanks && !json) PrintForPeople(Msg("writing about {}\n", BytesText(bytes)));
+  return OkStatus();
+}
+
 void Print(const std::vector<TrendReport>& reports, bool json) {
   if (json) {
     JsonWriter out;
@@ -122,7 +150,12 @@ Status RunData2Db(const Data2DbArgs& args, bool json) {
   TrendSettings settings;
   settings.micro_steps = args.micro_step == "true";
   MSP_ASSIGN_OR_RETURN(settings.mapping, ReadMapping(args.mapping));
-  MSP_ASSIGN_OR_RETURN(const Found found, Look(args));
+  MSP_ASSIGN_OR_RETURN(const RankChoice ranks, RankChoice::Read(args.ranks));
+  MSP_ASSIGN_OR_RETURN(Found found, Look(args));
+  if (found.dump) MSP_RETURN_IF_ERROR(ranks.Apply(&*found.dump));
+  std::erase_if(found.monitor, [&](const MonitorFile& file) { return !ranks.Holds(static_cast<int>(file.rank)); });
+  if (!found.dump && found.monitor.empty()) return ranks.NoneOf(args.data);
+  MSP_RETURN_IF_ERROR(CheckSize(args, found, json));
   if (args.processes > 0) SetThreadCount(std::min(args.processes, ThreadCount()));
   MSP_RETURN_IF_ERROR(MakeOutputDir(args.db));
   std::vector<TrendReport> reports;
@@ -165,6 +198,7 @@ void RegisterData2Db(CLI::App& app, CommandContext* context) {
   command->add_option("--process_num", args->processes, "maximum number of threads, 1 to 128 (default: all cores)")
       ->check(CLI::Range(1, kMostProcesses));
   command->add_flag("--json", context->json, "print the summary as one JSON object");
+  AddOutputBound(command, &args->ranks, &args->out_limit);
   command->callback([args, context] { context->status = RunData2Db(*args, context->json); });
 }
 

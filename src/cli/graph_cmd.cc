@@ -12,6 +12,7 @@
 #include "base/temp_directory.h"
 #include "cli/commands.h"
 #include "cli/context/fail_on.h"
+#include "cli/context/output_options.h"
 #include "cli/context/register_commands.h"
 #include "cli/graph/graph_structure.h"
 #include "cli/graph/ray_engine.h"
@@ -112,6 +113,9 @@ Status ReadArguments(GraphArguments* args) {
         compare ? Msg("merging ranks to compare needs two values for --rank_size, --tp and --pp: target, golden")
                 : Msg("merging ranks needs one value each for --rank_size, --tp and --pp"));
   }
+  if (!options.ranks.empty()) {
+    return UsageError(Msg("--ranks chooses graphs of single ranks, and --rank_size merges them: give one of the two"));
+  }
   // A rank by itself has nothing to merge.
   MSP_ASSIGN_OR_RETURN(const DumpPath target, ResolveDumpPath(options.target));
   if (target.kind == PathKind::kRank || target.kind == PathKind::kFile) {
@@ -138,6 +142,7 @@ std::vector<std::string> PartCommand(const GraphArguments& args) {
   add(!o.layer_template.empty(), {"--template", o.layer_template});
   add(!o.thresholds.empty(), {"--thresholds", o.thresholds});
   add(o.plain, {"--plain"});
+  add(!o.ranks.empty(), {"--ranks", o.ranks});
   const auto sizes = [&out](const char* option, const auto& values) {
     if (values.empty()) return;
     out.emplace_back(option);
@@ -226,6 +231,13 @@ Status RunGraph(GraphArguments* args, const CommandContext& context) {
       printer.Clear();
       PrintWarning(text);
     };
+    if (!json && !args->progress_log) {
+      options.before = [&](const Message& text) {
+        printer.Clear();
+        PrintForPeople(text);
+        std::fflush(stdout);
+      };
+    }
     if (args->tensor_log) {
       FILE* to = json ? stderr : stdout;  // stdout holds the summary then, for programs
       options.log = [&printer, to](const std::string& lines) {
@@ -309,6 +321,7 @@ void RegisterGraphVisualize(CLI::App& app, CommandContext* context) {
       ->envname("MSPROBE_PLAIN");
   cmd->add_flag("--json", context->json, "print the summary as JSON");
   AddFailOn(cmd, context);
+  AddOutputBound(cmd, &options.ranks, &options.out_limit);
   cmd->add_option("--rank_size", args->rank_size, "merge the ranks: number of ranks (target, golden)")->expected(1, 2);
   cmd->add_option("--tp", args->tp, "when merging: tensor parallel size")->expected(1, 2);
   cmd->add_option("--pp", args->pp, "when merging: pipeline parallel size")->expected(1, 2);

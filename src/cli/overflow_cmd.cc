@@ -5,22 +5,30 @@
 
 #include "base/message.h"
 #include "cli/context/fail_on.h"
+#include "cli/context/output_options.h"
 #include "cli/context/register_commands.h"
 #include "diagnose/overflow/overflow.h"
 #include "diagnose/story/story.h"
 #include "diagnose/story/story_judgement.h"
+#include "dump/output_bound.h"
+#include "dump/rank_choice.h"
 
 namespace msprobe {
 namespace {
 
 struct OverflowArguments {
   std::string input, output = "./output";
+  std::string ranks;
+  uint64_t out_limit = kDefaultOutLimit;
   bool exit_code = false;
 };
 
 Status Run(const OverflowArguments& args, const CommandContext& context) {
-  MSP_ASSIGN_OR_RETURN(const OverflowReport report, FindOverflow(args.input));
+  MSP_ASSIGN_OR_RETURN(const RankChoice ranks, RankChoice::Read(args.ranks));
+  MSP_ASSIGN_OR_RETURN(const OverflowReport report, FindOverflow(args.input, ranks));
   std::string file;
+  MSP_RETURN_IF_ERROR(CheckOutput(report.nodes.size(), 1, args.out_limit,
+                                  Msg("choose ranks with --ranks, or give a larger --out-limit")));
   if (!report.nodes.empty()) MSP_RETURN_IF_ERROR(WriteOverflowNodes(args.output, report.nodes, &file));
   for (const Message& warning : report.warnings) PrintWarning(warning);
   const Story story = StoryOf(report);
@@ -48,6 +56,7 @@ void RegisterOverflowCheck(CLI::App& app, CommandContext* context) {
   command->add_flag("--json", context->json, "print the report as one JSON object");
   command->add_flag("--exit_code", args->exit_code, "exit with code 1 if something is found");
   AddFailOn(command, context);
+  AddOutputBound(command, &args->ranks, &args->out_limit);
   command->callback([args, context] { context->status = Run(*args, *context); });
 }
 

@@ -64,6 +64,29 @@ TEST_F(CommunicationTest, NamesOfCalls) {
   EXPECT_FALSE(IsCommunication("Primitive.gather.Gather.0.forward"));
 }
 
+TEST_F(CommunicationTest, ACopyOfARankHasItsOwnPartInCallsWithARoot) {
+  const OpNames ops{CollectiveOp("Distributed.all_reduce.0.forward", kPlainTensor + ", " + Group("0, 1, 2"), ""),
+                    CollectiveOp("Distributed.broadcast.0.forward", kPlainTensor,
+                                 R"("src": )" + IntArgument(1) + R"(, "group": )" + Group("0, 1, 2")),
+                    CollectiveOp("Distributed.reduce.0.forward", kPlainTensor,
+                                 R"("dst": )" + IntArgument(1) + R"(, "group": )" + Group("0, 1, 2"))};
+  for (const int rank : {0, 1, 2}) Rank(rank, ops);
+  for (const RankDump& from : ranks_) {
+    const auto calls = ReadCalls(from.rank, *from.dump);
+    ASSERT_TRUE(calls.ok());
+    for (const RankDump& to : ranks_) {
+      const auto expected = ReadCalls(to.rank, *to.dump);
+      const RankCalls copy = SameCallsOf(*calls, to.rank);
+      EXPECT_EQ(copy.rank.rank, to.rank);
+      ASSERT_EQ(copy.transfers.size(), 3u);
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(copy.transfers[i][0].gives, expected->transfers[i][0].gives) << from.rank << to.rank << i;
+        EXPECT_EQ(copy.transfers[i][0].takes, expected->transfers[i][0].takes) << from.rank << to.rank << i;
+      }
+    }
+  }
+}
+
 TEST_F(CommunicationTest, ObjectsOfMindSporeSayTheirGroupAndRanks) {
   const auto primitive = [](const std::string& name, const std::string& attributes) {
     return "\"Primitive." + name + R"(.0.forward": {"input_args": [)" + kPlainTensor +

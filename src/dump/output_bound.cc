@@ -1,6 +1,14 @@
 #include "dump/output_bound.h"
 
+#include <filesystem>
+
 namespace msprobe {
+
+uint64_t FileBytes(const std::string& path) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(path, error);
+  return error ? 0 : size;
+}
 
 std::string BytesText(double bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};

@@ -11,6 +11,12 @@ namespace msprobe {
 
 inline constexpr uint64_t kDefaultOutLimit = uint64_t{10} << 30;
 
+/// Of so many steps and ranks together a command says what it will write.
+inline constexpr size_t kManyRanks = 16;
+
+/// Of a file; 0 for one that is not there.
+uint64_t FileBytes(const std::string& path);
+
 /// "1.9 GB".
 std::string BytesText(double bytes);
 

@@ -20,12 +20,16 @@ class DifferingJob {
   DifferingJob(PairWork* work, CompareReport* report)
       : work_(*work), report_(*report), pairs_(work->plan.pairs), slices_(pairs_.size()) {}
 
-  Status Run() {
+  Status Answer() {
     MSP_ASSIGN_OR_RETURN(replicas_, FindReplicas(pairs_));
     side_by_side_ = SideBySide(work_.request, work_.plan);
     work_.pass.rows = ComparePass::Rows::kMarks;
-    work_.pass.speaks = false;
-    MSP_RETURN_IF_ERROR(Scan());
+    work_.pass.speaks = work_.pass.watches = work_.pass.logs = false;
+    return Scan();
+  }
+
+  Status Run() {
+    MSP_RETURN_IF_ERROR(Answer());
     if (report_.pairs.empty()) return OkStatus();
     MSP_RETURN_IF_ERROR(Tell());
     MSP_RETURN_IF_ERROR(WriteRows());
@@ -261,6 +265,21 @@ Status CheckDiffering(const CompareSettings& r) {
     if (given)
       return UsageError(Msg("{} is for the tables of single ranks, which --rows differing does not write", name));
   }
+  return OkStatus();
+}
+
+Status TellAnswer(PairWork& work) {
+  CompareReport report;
+  PairWork own{work.request,  work.mapping,
+               work.plan,     work.judging,
+               work.custom,   work.postprocess,
+               work.time,     OrderedProgress(work.request, work.plan.pairs),
+               ReplayPlan(0), {},
+               work.pass};
+  MSP_RETURN_IF_ERROR(DifferingJob(&own, &report).Answer());
+  // Why nothing could be compared is told with the tables.
+  if (report.pairs.empty() || report.pairs.front().structure) return OkStatus();
+  work.request.before(RanksAnswer(report));
   return OkStatus();
 }
 

@@ -11,4 +11,7 @@ Status CheckDiffering(const CompareSettings& request);
 /// Fills the pairs, the failures, the story and the two tables of `report`.
 Status CompareDiffering(PairWork* work, CompareReport* report);
 
+/// Only tells the answer, before the tables of many pairs are written.
+Status TellAnswer(PairWork& work);
+
 }  // namespace msprobe

@@ -1,7 +1,6 @@
 #include "jobs/pair_job.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/file.h"
 #include "base/interrupt.h"
@@ -10,6 +9,7 @@
 #include "compare/first_difference/head_preview.h"
 #include "compare/values/custom_metrics.h"
 #include "diagnose/interim_result.h"
+#include "dump/output_bound.h"
 #include "json/writer.h"
 #include "match/implementations.h"
 #include "report/mapping_files.h"
@@ -21,12 +21,6 @@ namespace {
 
 // What a pair takes, at most, beside the size of its two dumps; and all that run side by side.
 constexpr uint64_t kMemoryOfOne = 24 << 20, kMemoryOfPairs = 400 << 20;
-
-uint64_t FileSize(const std::string& path) {
-  std::error_code error;
-  const uint64_t size = std::filesystem::file_size(path, error);
-  return error ? 0 : size;
-}
 
 /// The ruler's columns in the table, and in the HTML report.
 bool RulesTable(const CompareSettings& r) { return !r.diff_analyze && (r.ruler || (r.verdicts && r.xlsx)); }
@@ -155,7 +149,8 @@ std::string PassesJson(const std::vector<ComparePass>& passes) {
 size_t SideBySide(const CompareSettings& request, const PathPlan& plan) {
   if (request.log) return 1;  // rows are told as they are compared, in order
   uint64_t largest = 0;
-  for (const FilePair& files : plan.pairs) largest = std::max(largest, FileSize(files.target) + FileSize(files.golden));
+  for (const FilePair& files : plan.pairs)
+    largest = std::max(largest, FileBytes(files.target) + FileBytes(files.golden));
   return std::max<size_t>(1, kMemoryOfPairs / (kMemoryOfOne + largest));
 }
 

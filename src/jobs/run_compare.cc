@@ -8,8 +8,10 @@
 #include "compare/values/custom_metrics.h"
 #include "compare/values/postprocess.h"
 #include "diagnose/replay/repro.h"
+#include "dump/output_bound.h"
 #include "jobs/differing.h"
 #include "jobs/pair_job.h"
+#include "jobs/table_size.h"
 #include "json/writer.h"
 #include "match/implementations.h"
 #include "report/divergence_file.h"
@@ -53,6 +55,30 @@ void NoteCreator(CompareReport* report) {
     creator.replay = op;
     report->story.origins.front().replay = ReplayText(op).English();
   }
+}
+
+/// Says what a table for each of many pairs will take, and stops before the first where it is too much.
+Status CheckTables(const CompareSettings& request, const PathPlan& plan) {
+  constexpr uint64_t kMostGrowth = 8;  // of a table over its dump
+  uint64_t dumps = 0;
+  for (const FilePair& pair : plan.pairs) dumps += FileBytes(pair.target);
+  const bool many = plan.pairs.size() >= kManyRanks;
+  if (!many && (request.out_limit == 0 || dumps * kMostGrowth <= request.out_limit)) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const uint64_t bytes, EstimateTables(request, plan));
+  MSP_RETURN_IF_ERROR(CheckOutput(bytes, plan.pairs.size(), request.out_limit,
+                                  Msg("give --rows differing for one table of the rows that differ, choose ranks with "
+                                      "--ranks, or give a larger --out-limit")));
+  if (many && request.before) {
+    request.before(Msg("writing {} tables, about {} together (--rows differing writes one)\n", plan.pairs.size(),
+                       BytesText(static_cast<double>(bytes))));
+  }
+  return OkStatus();
+}
+
+/// Tables of many pairs take far longer than the answer.
+bool TellsFirst(const CompareSettings& request, const PathPlan& plan) {
+  return request.before && !request.differing && !request.structure && !request.log && request.replay == 0 &&
+         plan.pairs.size() >= kManyRanks;
 }
 
 /// `status`, and what is complete nevertheless.
@@ -134,6 +160,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   MSP_ASSIGN_OR_RETURN(PathPlan plan, PlanPaths(request.target, request.golden, ranks));
   if (!request.stack_file.empty() && plan.pairs.size() == 1) plan.pairs[0].stack = request.stack_file;
   if (request.html) MSP_RETURN_IF_ERROR(CheckHtmlReport());
+  if (!request.differing) MSP_RETURN_IF_ERROR(CheckTables(request, plan));
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
   SetSpillDirectory(request.output);
   for (const FilePair& files : plan.pairs) {
@@ -177,6 +204,7 @@ StatusOr<CompareReport> RunCompare(const CompareSettings& request) {
   if (!request.differing && plan.pairs.size() > 1 && !request.structure && ShowsRuler(request)) {
     MSP_ASSIGN_OR_RETURN(work.rulers, MeasurePairs(request, mapping, judging, plan, SideBySide(request, plan)));
   }
+  if (TellsFirst(request, plan)) MSP_RETURN_IF_ERROR(TellAnswer(work));
   MSP_RETURN_IF_ERROR(request.differing ? CompareDiffering(&work, &report) : ComparePairs(&work, &report));
   if (report.pairs.empty()) return report.failures.front().second;
   NoteWholeness(&report);

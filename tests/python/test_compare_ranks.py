@@ -2,7 +2,9 @@
 
 import csv
 import json
+import re
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -156,3 +158,97 @@ def test_a_bound_of_what_is_written(runs, tmp_path):
 def test_options_of_single_tables_are_refused(runs, tmp_path, option):
     done = compare(runs, tmp_path / "out", "--rows", "differing", option, check=False)
     assert done.returncode == 2 and option in done.stderr and not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def many(runs, tmp_path_factory):
+    """The two runs again, with as many steps as make a command say what it will write."""
+    root = tmp_path_factory.mktemp("many")
+    for side in ("t", "g"):
+        for step in range(2):
+            shutil.copytree(runs / side / "step0", root / side / f"step{step}")
+    return root
+
+
+def size_told(text):
+    number, unit = re.search(r"about ([0-9.]+) ([kM]?B)", text).groups()
+    return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit]
+
+
+def written(out, pattern="*"):
+    return sum(path.stat().st_size for path in Path(out).glob(pattern))
+
+
+@pytest.mark.parametrize("options", [[], ["--xlsx"]])
+def test_tables_of_many_ranks_are_announced_and_the_answer_told_first(many, tmp_path, options):
+    out = compare(many, tmp_path, *options, step="").stdout
+    assert out.startswith("writing 16 tables, about ") and "--rows differing" in out.splitlines()[0]
+    most = 2.5 if options else 1.4  # how well a workbook packs depends on its values
+    assert 0.7 < size_told(out) / written(tmp_path, "compare_result*") < most
+    assert out.index("  a difference begins on: step 0: 5") < out.index("result: ")
+
+
+def test_too_many_tables_are_not_begun(many, tmp_path):
+    done = compare(many, tmp_path / "out", "--out-limit", "100kB", step="", check=False)
+    assert done.returncode == 2 and "--rows differing" in done.stderr and "--ranks" in done.stderr
+    assert not (tmp_path / "out").exists()
+    compare(many, tmp_path / "out", "--out-limit", "100kB", "--ranks", "1", "--rows", "differing", step="")
+
+
+def test_the_origin_of_several_steps_is_told_once(many, tmp_path):
+    out = compare(many, tmp_path, "--rows", "differing", step="").stdout
+    assert "  a difference begins on: step 0: 5" in out
+    assert [row["Step"] for row in one(tmp_path, "compare_ranks_*.csv")] == ["0"] * 8 + ["1"] * 8
+
+
+COMMANDS = {
+    "graph_visualize": lambda many, out: ["-tp", many / "t", "-gp", many / "g", "-o", out],
+    "data2db": lambda many, out: ["--data", many / "t", "--db", out],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_other_commands_say_what_they_write_and_stop_at_the_bound(many, tmp_path, command):
+    arguments = [command, *COMMANDS[command](many, tmp_path / "out")]
+    done = run([*arguments, "--out-limit", "1kB"], check=False)
+    assert done.returncode == 2 and "--out-limit" in done.stderr and "--ranks" in done.stderr
+    assert not (tmp_path / "out").exists()
+    out = run(arguments).stdout
+    assert out.startswith("writing ")
+    assert 0.4 < size_told(out) / written(tmp_path / "out", "*.db") < 3.5, "small files have much in common"
+    shutil.rmtree(tmp_path / "out")
+    out = run([*arguments, "--ranks", "1,3"]).stdout
+    assert "writing" not in out, "few ranks"
+    assert run([*arguments, "--ranks", "77"], check=False).returncode == 2
+
+
+def test_the_graph_holds_the_chosen_ranks(many, tmp_path):
+    run(["graph_visualize", *COMMANDS["graph_visualize"](many, tmp_path), "--ranks", "2-3"])
+    (path,) = tmp_path.glob("*.vis.db")
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT DISTINCT step, rank FROM tb_nodes ORDER BY 1, 2").fetchall() == [
+            (0, 2),
+            (0, 3),
+            (1, 2),
+            (1, 3),
+        ]
+    done = run(
+        ["graph_visualize", "-tp", many / "t", "-o", tmp_path]
+        + ["--ranks", "2", "--rank_size", 8, "--tp", 2, "--pp", 1],
+        check=False,
+    )
+    assert done.returncode == 2 and "--rank_size" in done.stderr
+
+
+def test_overflow_check_of_chosen_ranks(many, tmp_path):
+    step = tmp_path / "t" / "step0"
+    shutil.copytree(many / "t" / "step0", step)
+    bad = json.loads((step / "rank4" / "dump.json").read_text())
+    next(item for op in bad["data"].values() for item in op["output"] if item)["Max"] = "inf"
+    (step / "rank4" / "dump.json").write_text(json.dumps(bad))
+    report = json.loads(run(["overflow_check", step, "-o", tmp_path / "out", "--ranks", "4", "--json"]).stdout)
+    assert report["ranks"] == 1 and report["verdict"]["origins"][0]["ranks"] == [4]
+    report = json.loads(run(["overflow_check", step, "-o", tmp_path / "out", "--ranks", "0-3", "--json"]).stdout)
+    assert report["ranks"] == 4 and report["verdict"]["origins"] == []
+    done = run(["overflow_check", step, "-o", tmp_path / "none", "--out-limit", "10"], check=False)
+    assert done.returncode == 2 and "--out-limit" in done.stderr and not (tmp_path / "none").exists()

@@ -8,7 +8,7 @@
 #include "base/interrupt.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "graph/tree/graph_plan.h"
+#include "graph/tree/graph_size.h"
 #include "json/writer.h"
 #include "match/implementations.h"
 #include "match/mapping.h"
@@ -37,7 +37,7 @@ class StructureList {
     named.layer = settings_.layer_mapping;
     named.layer_template = settings_.layer_template;
     MSP_ASSIGN_OR_RETURN(mapping_, LoadMapping(named));
-    MSP_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraph(settings_.target, settings_.golden));
+    MSP_ASSIGN_OR_RETURN(const GraphPlan plan, PlanGraph(settings_));
     json_.BeginArray();
     for (const GraphPair& pair : plan.pairs) {
       if (InterruptRequested()) return Interrupted();

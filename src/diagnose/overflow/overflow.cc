@@ -251,8 +251,11 @@ void AddNotes(StepNotes notes, OverflowReport* report) {
 
 }  // namespace
 
-StatusOr<OverflowReport> FindOverflow(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const std::vector<StepDir> steps, StepsOf(path));
+StatusOr<OverflowReport> FindOverflow(const std::string& path, const RankChoice& ranks) {
+  DumpPath chosen{PathKind::kDump, path, {}};
+  MSP_ASSIGN_OR_RETURN(chosen.steps, StepsOf(path));
+  MSP_RETURN_IF_ERROR(ranks.Apply(&chosen));
+  const std::vector<StepDir>& steps = chosen.steps;
   const std::optional<StepDir> outside = StepBefore(steps[0]);
   const auto before = [&](size_t i) { return i > 0 ? &steps[i - 1] : outside ? &*outside : nullptr; };
   OverflowReport report;

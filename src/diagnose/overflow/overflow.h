@@ -7,6 +7,7 @@
 #include "base/message.h"
 #include "diagnose/overflow/overflow_finding.h"
 #include "dump/gaps.h"
+#include "dump/rank_choice.h"
 #include "judgement/judgement.h"
 
 namespace msprobe {
@@ -28,7 +29,7 @@ struct OverflowReport {
 
 /// Looks through a dump.json, a rank, a step, or the steps of a dump up to the first that goes wrong. All ranks of a
 /// step are open at once: about 60 bytes an op and 200 for each op that has a finding.
-StatusOr<OverflowReport> FindOverflow(const std::string& path);
+StatusOr<OverflowReport> FindOverflow(const std::string& path, const RankChoice& ranks = {});
 
 /// {"rank_0": [{"op_name": ..., "data_info": ..., "construct_info": ..., "stack_info": ...}]}
 Status WriteOverflowNodes(const std::string& directory, const std::string& nodes, std::string* path);

@@ -29,7 +29,7 @@
 #include "graph/build/whole_dumps.h"
 #include "graph/comm/comm_findings.h"
 #include "graph/node/field_text.h"
-#include "graph/tree/graph_plan.h"
+#include "graph/tree/graph_size.h"
 #include "graph/tree/matcher.h"
 #include "match/mapping.h"
 #include "parallel/merge.h"
@@ -73,7 +73,7 @@ class Visualizer {
       plan_ = std::move(merge.graph);
       summary_.merged = true;
     } else {
-      MSP_ASSIGN_OR_RETURN(plan_, PlanGraph(options_.target, options_.golden));
+      MSP_ASSIGN_OR_RETURN(plan_, parts_.only ? PlanGraph(options_) : PlanBoundedGraph(options_));
     }
     MSP_RETURN_IF_ERROR(MakeOutputDir(options_.output));
     if (parts_.only) return RunPart();

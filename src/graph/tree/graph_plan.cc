@@ -110,13 +110,15 @@ Status AddSteps(const DumpPath& target, const DumpPath* golden, GraphPlan* plan)
 
 }  // namespace
 
-StatusOr<GraphPlan> PlanGraph(const std::string& target_path, const std::string& golden_path) {
+StatusOr<GraphPlan> PlanGraph(const std::string& target_path, const std::string& golden_path, const RankChoice& ranks) {
   GraphPlan plan;
   plan.compare = !golden_path.empty();
-  MSP_ASSIGN_OR_RETURN(const DumpPath target, ResolveDumpPath(target_path));
+  MSP_ASSIGN_OR_RETURN(DumpPath target, ResolveDumpPath(target_path));
+  MSP_RETURN_IF_ERROR(ranks.Apply(&target));
   DumpPath golden;
   if (plan.compare) {
     MSP_ASSIGN_OR_RETURN(golden, ResolveDumpPath(golden_path));
+    MSP_RETURN_IF_ERROR(ranks.Apply(&golden));
     if (target.kind != golden.kind && !(IsRank(target.kind) && IsRank(golden.kind))) {
       return BadInput(Msg("{} is {}, but {} is {}: give -tp and -gp directories of the same kind", target_path,
                           KnownText(KindName(target.kind)), golden_path, KnownText(KindName(golden.kind))));

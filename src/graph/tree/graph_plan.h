@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "dump/rank_choice.h"
 
 namespace msprobe {
 
@@ -28,7 +29,7 @@ struct GraphPlan {
 
 /// `golden` empty: a build. kBadInput when the paths are not dumps, are of different kinds or have no rank or step in
 /// common.
-StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& golden);
+StatusOr<GraphPlan> PlanGraph(const std::string& target, const std::string& golden, const RankChoice& ranks = {});
 std::string GraphPlanJson(const GraphPlan& plan);
 
 }  // namespace msprobe
