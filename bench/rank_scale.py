@@ -1,7 +1,7 @@
 """Makes two runs of many ranks, and measures `msprobe compare` on them.
 
 python bench/rank_scale.py make DIR --ranks 1024 --distinct 64 --nodes 20000
-python bench/rank_scale.py run DIR --rows differing --check
+python bench/rank_scale.py run DIR --repeat 3 -- --rows differing
 
 Ranks beyond --distinct are hard links (--copies: copies) of the files of others: 1,024 ranks of 20,000 nodes would take 33 GB.
 Rank 17, which has files of its own, goes wrong in layer 0; half of the others differ by round-off, half are equal to the golden run.
@@ -164,18 +164,22 @@ def run(args, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("make", "run"))
-    parser.add_argument("dir", type=pathlib.Path)
-    parser.add_argument("--ranks", type=int, default=1024)
-    parser.add_argument("--distinct", type=int, default=64)
-    parser.add_argument("--nodes", type=int, default=20_000)
-    parser.add_argument("--copies", action="store_true", help="copies instead of hard links")
-    parser.add_argument("--repeat", type=int, default=1)
-    args, options = parser.parse_known_args()
+    parts = parser.add_subparsers(dest="what", required=True)
+    maker, runner = parts.add_parser("make"), parts.add_parser("run")
+    for part in (maker, runner):
+        part.add_argument("dir", type=pathlib.Path)
+    maker.add_argument("--ranks", type=int, default=1024)
+    maker.add_argument("--distinct", type=int, default=64)
+    maker.add_argument("--nodes", type=int, default=20_000)
+    maker.add_argument("--copies", action="store_true", help="copies instead of hard links")
+    runner.add_argument("--repeat", type=int, default=1)
+    words = sys.argv[1:]
+    behind = words.index("--") if "--" in words else len(words)  # options of msprobe compare
+    args = parser.parse_args(words[:behind])
     if args.what == "make":
         return make(args)
     for _ in range(args.repeat):
-        run(args, options)
+        run(args, words[behind + 1 :])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@
 #include "dump/reader.h"
 #include "json/parser.h"
 #include "json/writer.h"
+#include "parallel/recorded_ranks.h"
 
 namespace msprobe {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 struct EstimateArgs {
   AttachRequest request;
   std::string from;
+  std::optional<ParallelLayout> layout;  // of the run that will be recorded
 };
 
 /// One kind of capture: bytes of all ranks together, times and memory of the slowest rank.
@@ -42,7 +44,20 @@ struct Estimate {
   int64_t steps = 0;  // that the configuration records; 0: all
   bool exact_links = true;
   std::vector<Message> warnings;
+  /// Of the whole run: all of its ranks, and one of each place in the model.
+  std::optional<ParallelLayout> layout;
+  std::vector<int> places;
 };
+
+/// Of so many ranks, over the steps that the configuration records.
+StepCost CostOf(const Estimate& e, const StepCost& measured, size_t ranks) {
+  const auto scaled = [&](uint64_t n) {
+    const double each = static_cast<double>(n) / static_cast<double>(std::max<size_t>(1, e.ranks));
+    return static_cast<uint64_t>(each * static_cast<double>(ranks) *
+                                 static_cast<double>(std::max<int64_t>(1, e.steps)));
+  };
+  return {scaled(measured.ops), scaled(measured.files), scaled(measured.bytes), 0, 0};
+}
 
 std::optional<double> Median(const JsonValue* list) {
   if (list == nullptr || !list->IsArray() || list->empty()) return std::nullopt;
@@ -203,6 +218,47 @@ Message TextOf(const Estimate& e) {
   return out;
 }
 
+/// The ranks as the configuration takes them.
+std::string RankList(const std::vector<int>& ranks) { return fmt::format("[{}]", fmt::join(ranks, ", ")); }
+
+/// What recording the whole run leaves on a shared disk, and what a part of its ranks would.
+Message RunText(const Estimate& e) {
+  const ParallelLayout& l = *e.layout;
+  const auto all = static_cast<size_t>(l.rank_size);
+  Message out = Msg("{} ranks (tp {} x pp {} x cp {} x ep {}), {} steps:\n", l.rank_size, l.tp, l.pp, l.cp, l.ep,
+                    std::max<int64_t>(1, e.steps));
+  for (const Row& row : e.rows) {
+    const StepCost whole = CostOf(e, row.cost, all), part = CostOf(e, row.cost, e.places.size());
+    out += Msg("  {} {}: {} files, {}; of one rank for each place in the model: {} files, {}\n", kCostTasks[row.task],
+               kCostLevels[row.level], whole.files, BytesText(static_cast<double>(whole.bytes)), part.files,
+               BytesText(static_cast<double>(part.bytes)));
+  }
+  if (e.places.size() == all) return out;
+  out += Msg("one rank for each place, in the configuration: \"rank\": {}\n", RankList(e.places));
+  return out;
+}
+
+void RunJson(const Estimate& e, JsonWriter* json) {
+  const auto cost = [&](const char* key, const StepCost& c) {
+    json->ObjectMember(key, [&] {
+      json->Member("files", c.files);
+      json->Member("bytes", c.bytes);
+    });
+  };
+  json->ObjectMember("run", [&] {
+    json->Member("ranks", e.layout->rank_size);
+    json->Member("record", e.places);
+    json->ArrayMember("kinds", e.rows, [&](const Row& row) {
+      json->BeginObject();
+      json->Member("task", kCostTasks[row.task]);
+      json->Member("level", kCostLevels[row.level]);
+      cost("all", CostOf(e, row.cost, static_cast<size_t>(e.layout->rank_size)));
+      cost("one_of_each", CostOf(e, row.cost, e.places.size()));
+      json->EndObject();
+    });
+  });
+}
+
 std::string JsonOf(const Estimate& e) {
   JsonWriter json;
   // Seconds and factors with as many digits as they need: 2, not 2.0.
@@ -229,6 +285,7 @@ std::string JsonOf(const Estimate& e) {
     json.Member("memory", row.memory);
     json.EndObject();
   });
+  if (e.layout) RunJson(e, &json);
   json.EndObject();
   return json.Take() + "\n";
 }
@@ -240,12 +297,49 @@ Status Run(const EstimateArgs& args, const CommandContext& context) {
   EstimateArgs here = args;
   // Nothing stays there; it is the disk that is measured.
   if (here.request.config.empty() && here.request.dump_path.empty()) here.request.dump_path = ".";
+  std::vector<int> places;
+  if (args.layout) {
+    MSP_ASSIGN_OR_RETURN(places, OneOfEachPlace(*args.layout));
+  }
   auto estimate = args.from.empty() ? FromRun(here, context.program) : FromDump(args.from);
   if (!estimate.ok()) return estimate.status();
+  estimate->layout = args.layout;
+  estimate->places = std::move(places);
   if (!estimate->exact_links) PrintWarning(Msg("the dump has no checksums: statistics decide which tensors are equal"));
   for (const Message& warning : estimate->warnings) PrintWarning(warning);
   context.json ? PrintJson(JsonOf(*estimate)) : PrintForPeople(TextOf(*estimate));
+  if (!context.json && estimate->layout) PrintForPeople(RunText(*estimate));
   return OkStatus();
+}
+
+/// The run that is meant, which may be larger than what is measured.
+void AddLayout(CLI::App* command, std::optional<ParallelLayout>* to) {
+  const auto add = [&](const char* name, int ParallelLayout::*member, const char* help) {
+    return command
+        ->add_option_function<int>(
+            name,
+            [to, member](int n) {
+              if (!*to) to->emplace();
+              (**to).*member = n;
+            },
+            help)
+        ->check(CLI::PositiveNumber);
+  };
+  CLI::Option* ranks = add("--rank_size", &ParallelLayout::rank_size,
+                           "ranks of the run to record: also files and bytes of all, and which ranks are enough");
+  for (CLI::Option* option : {add("--tp", &ParallelLayout::tp, "with --rank_size: tensor parallel size"),
+                              add("--pp", &ParallelLayout::pp, "with --rank_size: pipeline parallel size"),
+                              add("--cp", &ParallelLayout::cp, "with --rank_size: context parallel size"),
+                              add("--ep", &ParallelLayout::ep, "with --rank_size: expert parallel size"),
+                              command->add_option_function<std::string>(
+                                  "--order",
+                                  [to](const std::string& order) {
+                                    if (!*to) to->emplace();
+                                    (*to)->order = order;
+                                  },
+                                  "with --rank_size: order of the rank dimensions, such as tp-cp-ep-dp-pp")}) {
+    option->needs(ranks);
+  }
 }
 
 }  // namespace
@@ -262,6 +356,7 @@ void RegisterEstimate(CLI::App& app, CommandContext* context) {
       ->check(CLI::Range(1, 1000));
   command->add_option("--from", args->from,
                       "a dump of task statistics: compute the bytes from its first step and run nothing");
+  AddLayout(command, &args->layout);
   command->add_flag("--json", context->json, "print the figures as one JSON object");
   command->footer("Your command comes last: msprobe estimate --config config.json -- python train.py ARGUMENTS");
   command->callback([args, context] {

@@ -336,27 +336,33 @@ class Finder {
 
   /// All ops whose verdict is that they inherit, once all ranks are known.
   void AddInfection(const Root& main, const std::vector<size_t>& reached) {
-    std::vector<std::pair<CommTime, InfectedGroup>> all;
+    struct Place {
+      CommTime time;
+      uint32_t rank, group;
+    };
+    std::vector<Place> all;  // groups of a thousand ranks are many: they stay where they are until they are in order
     for (size_t r = 0; r < ranks_.size(); ++r) {
       for (const BegunOp& begun : ranks_[r].begun) {
         if (Begins(begun.verdict) && !IsCarrier(r, begun, reached)) --ranks_[r].infected[begun.group].ops;
       }
       uint64_t ops = 0;
-      for (InfectedGroup& g : ranks_[r].infected) {
+      for (size_t i = 0; i < ranks_[r].infected.size(); ++i) {
+        const InfectedGroup& g = ranks_[r].infected[i];
         if (g.ops == 0) continue;
         ops += g.ops;
         (g.backward ? out_.infected_backward : out_.infected_forward) += g.ops;
-        all.emplace_back(graph_.TimeOf(r, g.first_op), std::move(g));
+        all.push_back({graph_.TimeOf(r, g.first_op), static_cast<uint32_t>(r), static_cast<uint32_t>(i)});
       }
       if (ops > 0) out_.infected_by_rank.emplace_back(ranks_[r].rank, ops);
     }
     out_.infected_ops = out_.infected_forward + out_.infected_backward;
     // What follows from the creator comes first.
-    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-      return std::tuple(a.first < main.time, a.first, a.second.rank) <
-             std::tuple(b.first < main.time, b.first, b.second.rank);
+    std::sort(all.begin(), all.end(), [&](const Place& a, const Place& b) {
+      return std::tuple(a.time < main.time, a.time, a.rank, a.group) <
+             std::tuple(b.time < main.time, b.time, b.rank, b.group);
     });
-    for (auto& [time, g] : all) out_.infected.push_back(std::move(g));
+    out_.infected.reserve(all.size());
+    for (const Place& p : all) out_.infected.push_back(std::move(ranks_[p.rank].infected[p.group]));
   }
 
   void AddEvidence(const Root& main, const std::vector<size_t>& reached) {

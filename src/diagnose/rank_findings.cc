@@ -113,6 +113,8 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   ForgetRewritten(pair.target->ops(), out.differences, &out.marks);
   MSP_ASSIGN_OR_RETURN(out.evidence, EvidenceOf(pair, files, out.differences));
   Infection(*out.differences.tree).Count(*pair.target, out.differences.verdicts, out.differences.Answer().op, &out);
+  out.infected.shrink_to_fit();
+  out.begun.shrink_to_fit();
   if (per_op) {
     per_op->verdicts = std::move(out.differences.verdicts);
     per_op->contexts = std::move(out.differences.contexts);

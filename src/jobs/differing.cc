@@ -124,7 +124,7 @@ class DifferingJob {
       PairFindings findings;
       findings.divergence = last[of - begin] == i && of == i ? std::move(pair.findings.divergence)
                                                              : SameFindingsOf(pair.findings.divergence, pairs_[i]);
-      PairReport& report = report_.pairs.emplace_back(pair.report);
+      PairReport& report = report_.pairs.emplace_back(last[of - begin] == i ? std::move(pair.report) : pair.report);
       report.files = pairs_[i];
       report.rank.emplace();
       const FirstDifference& first = report.differences.Answer();

@@ -102,6 +102,24 @@ def test_bytes_from_one_step(model, dumps):
     assert all(abs(guess / files - 1) < 0.03 for *_, guess, files in measured.values()), measured
 
 
+def test_the_ranks_of_a_run_that_is_larger(dumps):
+    """Ranks and steps multiply what one rank takes; one of each place in the model is named."""
+    options = ["--from", dumps / "conv" / "md5_mix" / "step0", "--rank_size", 16, "--tp", 2, "--pp", 2]
+    answer = json.loads(estimate(*options, "--json", cwd=dumps).stdout)
+    assert answer["run"]["ranks"] == 16 and answer["run"]["record"] == [0, 1, 8, 9]
+    for kind, whole in zip(answer["kinds"], answer["run"]["kinds"]):
+        assert (whole["task"], run["level"]) == (kind["task"], kind["level"])
+        assert whole["all"] == {"files": 16 * kind["files"], "bytes": 16 * kind["bytes"]}
+        assert whole["one_of_each"] == {"files": 4 * kind["files"], "bytes": 4 * kind["bytes"]}
+    text = estimate(*options, cwd=dumps).stdout
+    assert "16 ranks (tp 2 x pp 2 x cp 1 x ep 1), 1 steps:" in text and '"rank": [0, 1, 8, 9]' in text
+    every = estimate(*options[:4], "--tp", 4, "--pp", 4, cwd=dumps).stdout
+    assert '"rank"' not in every, "without copies all ranks are needed"
+    done = estimate("--from", dumps / "conv" / "md5_mix", "--tp", 2, cwd=dumps)
+    assert done.returncode == 2 and "--rank_size" in done.stderr
+    assert estimate(*options[:2], "--rank_size", 10, "--tp", 4, cwd=dumps).returncode == 2
+
+
 def test_a_step_without_checksums_or_shapes(dumps):
     done = estimate("--from", dumps / "conv" / "statistics_L0", "--json", cwd=dumps)
     assert done.returncode == 0 and "no checksums" in done.stderr

@@ -72,6 +72,7 @@ GUIDES = (
             "compare/replay",
             "compare/thresholds",
             "compare/postprocess",
+            "compare/many_ranks",
             "compare/merge_result",
             "compare/json",
             "compare/kernels",
