@@ -16,6 +16,9 @@ namespace {
 
 using Kind = FirstDifference::Kind;
 
+constexpr size_t kGroupsKept = 2000, kModulesKept = 5;
+constexpr std::string_view kBackward = " (backward)";
+
 std::string RanksText(const std::vector<int>& ranks) {
   constexpr size_t kShown = 8;
   std::string out = ranks.size() == 1 ? "rank " : "ranks ";
@@ -340,7 +343,10 @@ class Finder {
       CommTime time;
       uint32_t rank, group;
     };
+    size_t groups = 0;
+    for (const RankFindings& rank : ranks_) groups += rank.infected.size();
     std::vector<Place> all;  // groups of a thousand ranks are many: they stay where they are until they are in order
+    all.reserve(groups);
     for (size_t r = 0; r < ranks_.size(); ++r) {
       for (const BegunOp& begun : ranks_[r].begun) {
         if (Begins(begun.verdict) && !IsCarrier(r, begun, reached)) --ranks_[r].infected[begun.group].ops;
@@ -361,8 +367,31 @@ class Finder {
       return std::tuple(a.time < main.time, a.time, a.rank, a.group) <
              std::tuple(b.time < main.time, b.time, b.rank, b.group);
     });
-    out_.infected.reserve(all.size());
-    for (const Place& p : all) out_.infected.push_back(std::move(ranks_[p.rank].infected[p.group]));
+    out_.infected_groups = all.size();
+    for (const Place& p : all) {
+      const InfectedGroup& g = ranks_[p.rank].infected[p.group];
+      if (out_.infected.size() < kGroupsKept) out_.infected.push_back(g);
+      if (!g.module.empty()) AddModule(g);
+    }
+  }
+
+  /// The ranks of a group of modules mostly tell the same.
+  void AddModule(const InfectedGroup& g) {
+    const auto is_same = [&](const auto& known) {
+      const std::string_view name = known.first;
+      return g.backward ? name.size() == g.module.text().size() + kBackward.size() &&
+                              name.starts_with(g.module.text()) && name.ends_with(kBackward)
+                        : name == g.module.text();
+    };
+    auto& modules = out_.infected_modules;
+    const auto known = std::ranges::find_if(modules, is_same);
+    if (known != modules.end()) {
+      known->second += g.ops;
+    } else if (modules.size() < kModulesKept) {
+      modules.emplace_back(g.module.text() + std::string(g.backward ? kBackward : ""), g.ops);
+    } else {
+      out_.more_modules = true;
+    }
   }
 
   void AddEvidence(const Root& main, const std::vector<size_t>& reached) {

@@ -13,6 +13,7 @@
 #include "diagnose/anatomy/evidence.h"
 #include "diagnose/communication.h"
 #include "diagnose/replay_result.h"
+#include "diagnose/shared_name.h"
 #include "dump/gaps.h"
 
 namespace msprobe {
@@ -20,10 +21,10 @@ namespace msprobe {
 /// Ops of one module in one direction on one rank that inherit a difference.
 struct InfectedGroup {
   int rank = -1;
-  std::string module;  // "layers.1.mlp"; "" for ops outside all modules
+  SharedName module;  // "layers.1.mlp"; "" for ops outside all modules
   bool backward = false;
   size_t first_op = 0;  // index in the rank's dump; behind what the rank takes for the beginning, where one is
-  std::string first;    // its name
+  SharedName first;     // its name
   uint64_t ops = 0;
 };
 
@@ -62,6 +63,9 @@ std::string_view ModulePath(std::string_view name);
 StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, OpDistances distances,
                                   const BigArray<float>* calibrated = nullptr, Differences* per_op = nullptr);
 
+/// What a rank has in common with those before it is kept once.
+void ShareNames(SharedNames* names, RankFindings* found);
+
 /// Those of `files`, which hold the same bytes as the files of `found`.
 RankFindings SameFindingsOf(const RankFindings& found, const FilePair& files);
 
@@ -94,11 +98,16 @@ struct Divergence {
   int step = -1;
   bool found = false;
   Origin creator;
-  std::vector<Origin> others;           // differences that start elsewhere and do not come from the creator
-  std::vector<Handover> handovers;      // in the order of logical time
-  std::vector<Carrier> carriers;        // by rank
-  std::vector<RulerVerdict> unread;     // of calls that bring memory which nobody wrote and nothing reads
-  std::vector<InfectedGroup> infected;  // in the order of logical time, without the creator
+  std::vector<Origin> others;        // differences that start elsewhere and do not come from the creator
+  std::vector<Handover> handovers;   // in the order of logical time
+  std::vector<Carrier> carriers;     // by rank
+  std::vector<RulerVerdict> unread;  // of calls that bring memory which nobody wrote and nothing reads
+  /// In the order of logical time, without the creator: the first of so many groups.
+  std::vector<InfectedGroup> infected;
+  size_t infected_groups = 0;
+  /// The ops of the first few modules that are reached, in both directions, and whether there are others.
+  std::vector<std::pair<std::string, uint64_t>> infected_modules;
+  bool more_modules = false;
   uint64_t infected_ops = 0, infected_forward = 0, infected_backward = 0;
   std::vector<std::pair<int, uint64_t>> infected_by_rank;
   std::vector<std::string> evidence;  // sentences

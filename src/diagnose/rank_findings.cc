@@ -62,14 +62,14 @@ class Infection {
       if (fresh) {
         InfectedGroup& g = groups.emplace_back();
         g.rank = out->rank;
-        g.module = it->first.first;
+        g.module = SharedName(it->first.first);
         g.backward = backward;
       }
       InfectedGroup& g = groups[it->second];
       // Small differences that add up before the answer are not what follows from it.
       if (g.ops++ == 0 || (g.first_op < answer && i >= answer)) {
         g.first_op = i;
-        g.first = name;
+        g.first = SharedName(name);
       }
       if (Begins(verdicts[i])) out->begun.push_back({i, 0, verdicts[i], it->second});
     }
@@ -123,6 +123,13 @@ StatusOr<RankFindings> FindOnRank(const DumpPair& pair, const FilePair& files, O
   out.differences.verdicts = {};
   out.differences.contexts = {};
   return out;
+}
+
+void ShareNames(SharedNames* names, RankFindings* found) {
+  for (InfectedGroup& group : found->infected) {
+    names->Share(&group.module);
+    names->Share(&group.first);
+  }
 }
 
 RankFindings SameFindingsOf(const RankFindings& found, const FilePair& files) {

@@ -89,6 +89,8 @@ class DifferingJob {
       const Code code = pair.status.code();
       if (!pair.status.ok() && code != Code::kBadInput && code != Code::kUsage) return pair.status;
       Keep(order[k], &pair);
+      ShareNames(&names_, &pair.findings.divergence);
+      pair.findings.divergence.differences.infected = {};  // the report has them
       found[order[k] - begin] = std::move(pair);
       return OkStatus();
     };
@@ -132,6 +134,7 @@ class DifferingJob {
       if (of != i) {
         report.rank->equal_to = pairs_[of].label;
         report.warnings.clear();
+        report.differences.infected = {};
       }
       reported_.push_back(i);
       MSP_RETURN_IF_ERROR(steps->Add(std::move(findings)));
@@ -243,6 +246,7 @@ class DifferingJob {
   CompareReport& report_;
   const std::vector<FilePair>& pairs_;
   Replicas replicas_;
+  SharedNames names_;
   size_t side_by_side_ = 1;
   std::vector<Slice> slices_;     // by pair
   BigArray<ChosenOp> chosen_;     // of all pairs

@@ -112,7 +112,7 @@ void Rename(const std::vector<KernelOp>& ops, RankFindings* found) {
     if (one->kind == FirstDifference::Kind::kNone || one->op >= ops.size()) continue;
     one->name = one->golden_name = ops[one->op].begin->kernel;
   }
-  for (InfectedGroup& group : found->infected) group.first = ops[group.first_op].begin->kernel;
+  for (InfectedGroup& group : found->infected) group.first = SharedName(ops[group.first_op].begin->kernel);
 }
 
 }  // namespace

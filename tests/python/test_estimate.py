@@ -108,7 +108,7 @@ def test_the_ranks_of_a_run_that_is_larger(dumps):
     answer = json.loads(estimate(*options, "--json", cwd=dumps).stdout)
     assert answer["run"]["ranks"] == 16 and answer["run"]["record"] == [0, 1, 8, 9]
     for kind, whole in zip(answer["kinds"], answer["run"]["kinds"]):
-        assert (whole["task"], run["level"]) == (kind["task"], kind["level"])
+        assert (whole["task"], whole["level"]) == (kind["task"], kind["level"])
         assert whole["all"] == {"files": 16 * kind["files"], "bytes": 16 * kind["bytes"]}
         assert whole["one_of_each"] == {"files": 4 * kind["files"], "bytes": 4 * kind["bytes"]}
     text = estimate(*options, cwd=dumps).stdout

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <span>
 
 #include "diagnose/divergence.h"
 #include "diagnose/story/story.h"
@@ -11,8 +10,6 @@
 
 namespace msprobe {
 namespace {
-
-constexpr size_t kGroupsKept = 2000;  // in the file
 
 std::string_view KindText(const Origin& o) {
   return o.collective ? "collective" : DifferenceKindText(o.difference.kind);
@@ -67,10 +64,10 @@ void WriteOrigin(JsonWriter* json, const Origin& o) {
 void WriteGroup(JsonWriter* json, const InfectedGroup& g) {
   json->BeginObject();
   NumberOrNull(json, "rank", g.rank);
-  json->Member("module", g.module);
+  json->Member("module", g.module.text());
   json->Member("direction", g.backward ? "backward" : "forward");
   json->Member("ops", g.ops);
-  json->Member("first_op", g.first);
+  json->Member("first_op", g.first.text());
   json->EndObject();
 }
 
@@ -96,9 +93,8 @@ void DivergenceMembers(JsonWriter* json, const Divergence& d) {
     json->Member("forward", d.infected_forward);
     json->Member("backward", d.infected_backward);
   });
-  const std::span kept = std::span(d.infected).first(std::min(d.infected.size(), kGroupsKept));
-  json->ArrayMember("inherited", kept, [&](const InfectedGroup& g) { WriteGroup(json, g); });
-  json->Member("inherited_left_out", d.infected.size() - kept.size());
+  json->ArrayMember("inherited", d.infected, [&](const InfectedGroup& g) { WriteGroup(json, g); });
+  json->Member("inherited_left_out", d.infected_groups - d.infected.size());
   json->Member("evidence", d.evidence);
 }
 

@@ -11,7 +11,6 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kModulesShown = 5;
 
 /// Without the dot in front.
 std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
@@ -78,20 +77,8 @@ void AddInherited(const Divergence& d, Story* out) {
   out->inherited = d.infected_ops;
   out->forward = d.infected_forward;
   out->backward = d.infected_backward;
-  // The ranks of a group of modules mostly tell the same.
-  for (const InfectedGroup& g : d.infected) {
-    if (g.module.empty()) continue;
-    const std::string name = g.module + (g.backward ? " (backward)" : "");
-    const auto known =
-        std::find_if(out->modules.begin(), out->modules.end(), [&](const auto& m) { return m.first == name; });
-    if (known != out->modules.end()) {
-      known->second += g.ops;
-    } else if (out->modules.size() < kModulesShown) {
-      out->modules.emplace_back(name, g.ops);
-    } else {
-      out->more_modules = true;
-    }
-  }
+  out->modules = d.infected_modules;
+  out->more_modules = d.more_modules;
 }
 
 Cause CauseOf(const OverflowFinding& f) {

@@ -111,6 +111,7 @@ Status StoryFinder::Add(RankFindings rank) {
     first_other_form_ = found.first_other_form;
   }
   divided_ += found.divided;
+  ShareNames(&names_, &rank);
   ranks_.push_back(std::move(rank));
   return OkStatus();
 }

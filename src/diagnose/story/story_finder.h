@@ -30,6 +30,7 @@ class StoryFinder {
   /// A parameter that differs where the steps before it only rounded: the optimizer enlarged that.
   Status ExcuseOptimizer(RankFindings* rank);
 
+  SharedNames names_;
   std::vector<RankFindings> ranks_;                         // of the step at hand
   std::vector<FilePair> files_, step_before_, first_step_;  // of the step that differs, and of those that do not
   bool rounded_before_ = false;                             // a step before this one differs, by no more than round-off

@@ -34,7 +34,7 @@ Divergence OfWeight() {
   d.infected_ops = 5;
   d.infected_forward = 3;
   d.infected_backward = 2;
-  d.infected.push_back({2, "layers.1.mlp", false, 7, "Functional.gelu.1.forward", 5});
+  d.infected_modules.emplace_back("layers.1.mlp", 5);
   return d;
 }
 
@@ -93,7 +93,7 @@ TEST(Story, AGradientIsNoResultOfAnOp) {
 TEST(Story, SaysThatANumberIsAModule) {
   Divergence d = OfWeight();
   d.creator.difference.module = "Module.0.Linear.forward.0";
-  d.infected = {{2, "1", true, 7, "Functional.gelu.1.forward", 5}};
+  d.infected_modules = {{"1 (backward)", 5}};
   const std::string text = StoryText(Told(d), Language::kEnglish);
   EXPECT_TRUE(text.starts_with("Origin: weight of module 0 (Linear) differs by 25 % (")) << text;
   EXPECT_NE(text.find("; first in module 1 (backward) ("), std::string::npos) << text;

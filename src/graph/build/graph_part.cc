@@ -43,6 +43,11 @@ class Codec {
     Number(kind);
     if (kind > last) Fail();
   }
+  void Name(SharedName& name) {
+    std::string text = name.text();
+    Text(text);
+    name = SharedName(text);
+  }
   void Text(std::string& text) {
     size_t size = text.size();
     Number(size);
@@ -264,10 +269,10 @@ void Walk(Codec& c, RankFindings& found) {
   });
   c.List(found.infected, [&](InfectedGroup& group) {
     c.Number(group.rank);
-    c.Text(group.module);
+    c.Name(group.module);
     c.Number(group.backward);
     c.Number(group.first_op);
-    c.Text(group.first);
+    c.Name(group.first);
     c.Number(group.ops);
   });
   for (const BegunOp& begun : found.begun) {

@@ -27,7 +27,7 @@ GraphPart Example() {
   found.calls.rank.calls.push_back({4, "Distributed.send.0.forward", "send", {}, 0});
   found.calls.transfers = {{CommTransfer()}};
   found.marks.assign(5, RankFindings::kEndsApart);
-  found.infected.push_back({2, "layers.0", true, 1, "Functional.linear.0.backward", 4});
+  found.infected.push_back({2, SharedName("layers.0"), true, 1, SharedName("Functional.linear.0.backward"), 4});
   found.begun.push_back({1, 3, RulerVerdict::kBug, 0});
   found.differences.first.owner = "layers.0.weight";
   found.differences.first.hidden = true;
