@@ -95,7 +95,7 @@ class SideNodes {
 
   /** Without recursion: a chain of modules may be long. */
   private addUp(): void {
-    const order = [this.root];
+    const order = this.rows.length > 0 ? [this.root] : []; // of a run by itself there is no other side
     for (let i = 0; i < order.length; i++) for (const child of this.children[order[i]!]!) order.push(child);
     for (const index of order.reverse()) {
       const into = this.counts[this.rows[index]![3]];

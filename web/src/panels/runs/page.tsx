@@ -31,11 +31,12 @@ export function RunView({ run }: { run: string }) {
   const t = useText();
   const wanted = useApp((state) => state.trend?.run);
   const [info, setInfo] = useState<Load<RunInfo>>(BUSY);
-  const [made, setChoice] = useState<RunChoice | null>(null);
-  const choice = made?.run === run ? made : null;
+  // Of the link that it was made for: another one chooses anew. The files of an export answer before any effect runs.
+  const [made, setMade] = useState<{ of: typeof wanted; choice: RunChoice | null } | null>(null);
+  const choice = made?.of === wanted && made?.choice?.run === run ? made.choice : null;
+  const setChoice = (next: RunChoice | null) => setMade({ of: wanted, choice: next });
   const [missing, setMissing] = useState<string[]>([]);
   const rank = choice?.rank ?? wanted?.rank;
-  useEffect(() => setChoice(null), [wanted]);
   useLayoutEffect(() => {
     if (!api) return;
     let [gone, timer, first] = [false, 0, true];
@@ -46,7 +47,7 @@ export function RunView({ run }: { run: string }) {
         const value = await api.info(run, rank).catch((error: unknown) => (rank === undefined ? Promise.reject(error) : api.info(run)));
         if (gone) return;
         setInfo({ at: 'ready', value });
-        setChoice((now) => (now?.run === run ? now : fitRunChoice(value, { ...wanted, run })));
+        setMade((now) => (now?.of === wanted && now?.choice?.run === run ? now : { of: wanted, choice: fitRunChoice(value, { ...wanted, run }) }));
         if (first && wanted) setMissing(missingOf(value, wanted));
         first = false;
         wait = value.behind ? POLL.reading : Date.now() / 1000 - value.changed < LIVE_SECONDS ? POLL.live : POLL.ended;
