@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "certify/certificate.h"
+#include "cli/certificate_page.h"
 #include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "cli/launch/launch.h"
@@ -115,6 +116,7 @@ Status Certify(AttachRequest request, const std::string& out, const CommandConte
   const std::string json = certificate.Json(FilesOf(certificate.dump_path));
   MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(out, "certificate.json"), json));
   MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(out, "certificate.md"), certificate.Markdown()));
+  MSP_RETURN_IF_ERROR(WriteDocument(CertificateDocument(certificate), JoinPath(out, "certificate.html")).status());
   if (IsDirectory(certificate.dump_path)) {
     MSP_RETURN_IF_ERROR(WriteWhole(JoinPath(certificate.dump_path, kCertificateName), json));
   }

@@ -16,6 +16,7 @@
 #include "cli/context/register_commands.h"
 #include "json/writer.h"
 #include "judgement/judgement_json.h"
+#include "report/document.h"
 #include "weights/causes/weight_causes.h"
 #include "weights/convert/convert.h"
 #include "weights/name_map.h"
@@ -26,7 +27,7 @@ namespace msprobe {
 namespace {
 
 struct CkptArgs {
-  std::string a, b, output, map, map_out;
+  std::string a, b, output, map, map_out, html;
   bool all = false, optimizer = false, exact = false;
 };
 
@@ -268,6 +269,17 @@ Status WriteText(const std::string& path, const std::string& text) {
   return file.Commit();
 }
 
+Status WriteCkptPage(const CkptResult& r, const std::string& path) {
+  ReportDocument page = DocumentOf(Conclude(JudgementsOf(r)), "checkpoints");
+  for (const auto& [side, c] : {std::pair{"A", &r.a}, {"B", &r.b}}) {
+    page.lines.push_back(Both(Msg("{}  {}: {}, {} tensors", side, OneLine(c->path), c->format, c->tensors.size())));
+  }
+  for (const auto* notes : {&r.a.notes, &r.b.notes, &r.map.notes}) {
+    for (const Message& note : *notes) page.lines.push_back(Both(OneLined(note)));
+  }
+  return WriteDocument(page, path).status();
+}
+
 void NoteFileAlone(CkptResult* r) {
   const auto alone =
       std::find_if(r->diffs.begin(), r->diffs.end(), [](const WeightDiff& d) { return d.file_alone.has_value(); });
@@ -320,6 +332,7 @@ Status RunCkptCompare(const CkptArgs& args, const CommandContext& context) {
   }
   if (!args.map_out.empty()) MSP_RETURN_IF_ERROR(WriteText(args.map_out, MapText(r.map)));
   if (!args.output.empty()) MSP_RETURN_IF_ERROR(WriteText(args.output, ResultJson(r)));
+  if (!args.html.empty()) MSP_RETURN_IF_ERROR(WriteCkptPage(r, args.html));
   context.json ? PrintJson(ResultJson(r)) : PrintForPeople(ResultText(r, args.all));
   const size_t one_sided = r.map.only_a.size() + r.map.only_b.size();
   return StatusOf(
@@ -448,6 +461,7 @@ void RegisterCkpt(CLI::App& app, CommandContext* context) {
   compare->add_option("b", args->b, "what it is compared with")->required();
   compare->add_option("-o,--output", args->output, "file for the whole result as JSON");
   compare->add_option("--map", args->map, "YAML file that says which weight of A is which of B");
+  compare->add_option("--html", args->html, "file for the result as a page");
   compare->add_option("--map-out", args->map_out, "write the pairs as such a file, to edit");
   compare->add_flag("--optimizer", args->optimizer, "compare the states of the optimizers instead of the weights");
   compare->add_flag("--exact", args->exact,

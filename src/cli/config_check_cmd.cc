@@ -29,7 +29,7 @@ void PrintConfigWarnings(const std::vector<Message>& warnings) {
   for (const Message& warning : warnings) PrintWarning(warning);
 }
 
-Status RunDump(const ConfigCheckArguments& given, bool as_json) {
+Status RunPack(const ConfigCheckArguments& given, bool as_json) {
   const std::string output = given.output.empty() ? "./config_check_pack.zip" : given.output;
   std::vector<std::string> files = given.dump;
   std::erase(files, "");  // what -d without files leaves there
@@ -145,7 +145,7 @@ Status RunRules(const ConfigCheckArguments& given, const CommandContext& context
 Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given, const CommandContext& context) {
   const bool as_json = context.json, older = !context.framework.empty();
   const auto or_default = [&](const char* name) { return given.output.empty() ? std::string(name) : given.output; };
-  if (command.count("--dump") > 0) return RunDump(given, as_json);
+  if (command.count("--dump") > 0) return RunPack(given, as_json);
   if (!given.target.empty()) return RunRules(given, context);
   if (!given.golden.empty())
     return UsageError(Msg("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'"));

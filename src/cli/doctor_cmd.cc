@@ -27,7 +27,7 @@ std::vector<std::string> PathsOf(const std::string& first, const std::vector<std
 Status RunDoctorCommand(const DoctorArguments& args, const CommandContext& context) {
   DoctorRequest request{PathsOf(args.a, args.more_a), PathsOf(args.b, args.more_b), {}, args.output, args.graft};
   for (const std::string& path : args.again) request.again.push_back({path});
-  MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request, LocaleLanguage()));
+  MSP_ASSIGN_OR_RETURN(const DoctorReport report, RunDoctor(request));
   context.json ? PrintJson(DoctorJson(report)) : PrintForPeople(Message(DoctorText(report, LocaleLanguage())));
   const Conclusion conclusion = Conclude(JudgementsOf(report.diagnosis, LanguageFor(context)));
   return StatusOf(conclusion, context.fail_on, {FailOn::kSuspicious, true}, Msg("the runs part"));

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "certify/resume_verdict.h"
 #include "certify/twice_report.h"
+#include "cli/certificate_page.h"
 #include "cli/first_ops.h"
 #include "cli/launch/reference_program.h"
 #include "json/parser.h"
@@ -207,9 +208,10 @@ Status Start(AttachRequest* request, const std::string& out, const CommandContex
 }
 
 Status Finish(const std::string& out, const CommandContext& context, const std::string& json,
-              const std::string& markdown, const Message& verdict) {
+              const std::string& markdown, const ReportDocument& page, const Message& verdict) {
   MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.json"), json));
   MSP_RETURN_IF_ERROR(WriteFile(JoinPath(out, "certificate.md"), markdown));
+  MSP_RETURN_IF_ERROR(WriteDocument(page, JoinPath(out, "certificate.html")).status());
   if (context.json) {
     PrintJson(json);
   } else {
@@ -261,7 +263,7 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
     if (rank.noticed.empty()) continue;
     shown += Msg("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
   }
-  MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(), shown));
+  MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(), ResumeDocument(report), shown));
   return EndOf(fine, context, report.Verdict());
 }
 
@@ -295,8 +297,8 @@ Status CertifyTwice(AttachRequest request, const std::string& given, const Comma
     }
   }
   const bool same = report.Repeats();
-  MSP_RETURN_IF_ERROR(
-      Finish(given, context, report.Json(), report.Markdown(), same ? Msg("{}\n", report.Verdict()) : Message()));
+  MSP_RETURN_IF_ERROR(Finish(given, context, report.Json(), report.Markdown(), TwiceDocument(report),
+                             same ? Msg("{}\n", report.Verdict()) : Message()));
   return EndOf(same, context, report.Verdict());
 }
 

@@ -32,7 +32,7 @@ Status AskForGraft(const std::string& module, DoctorReport* report) {
 
 }  // namespace
 
-StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language) {
+StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request) {
   DoctorReport out;
   DoctorEvidence& evidence = out.evidence;
   MSP_ASSIGN_OR_RETURN(evidence.a, FindRunFiles(request.a));
@@ -60,8 +60,9 @@ StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language
   out.diagnosis = Diagnose(evidence);
   if (!request.graft.empty()) MSP_RETURN_IF_ERROR(AskForGraft(request.graft, &out));
   MSP_RETURN_IF_ERROR(WriteReport(JoinPath(request.output, "msprobe_doctor.json"), DoctorJson(out), &out.files));
-  MSP_RETURN_IF_ERROR(
-      WriteReport(JoinPath(request.output, "msprobe_doctor.html"), DoctorHtml(out, language), &out.files));
+  const std::string page = JoinPath(request.output, "msprobe_doctor.html");
+  MSP_ASSIGN_OR_RETURN(const bool written, WriteDocument(DoctorDocument(out), page));
+  if (written) out.files.push_back(page);
   return out;
 }
 

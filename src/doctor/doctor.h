@@ -6,6 +6,7 @@
 
 #include "doctor/diagnosis.h"
 #include "doctor/evidence.h"
+#include "report/document.h"
 
 namespace msprobe {
 
@@ -23,10 +24,11 @@ struct DoctorReport {
 };
 
 /// Writes msprobe_doctor.json and msprobe_doctor.html, and the comparisons of dumps, to the output.
-StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request, Language language);
+StatusOr<DoctorReport> RunDoctor(const DoctorRequest& request);
 
 std::string DoctorText(const DoctorReport& report, Language language);
 std::string DoctorJson(const DoctorReport& report);
-std::string DoctorHtml(const DoctorReport& report, Language language);
+/// For the page that all reports share, in both languages.
+ReportDocument DoctorDocument(const DoctorReport& report);
 
 }  // namespace msprobe

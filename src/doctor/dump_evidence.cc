@@ -16,7 +16,7 @@ namespace msprobe {
 namespace {
 
 /// The index of an op, and how many there are.
-struct OpPlace {
+struct DumpedOp {
   size_t at = 0, first_backward = 0, last_backward = 0, ops = 0;
   bool found = false, first_input_whole = false;
 };
@@ -34,8 +34,8 @@ bool ItemIsWhole(const JsonValue& op, std::string_view item) {
   return args && IsWhole((*args)[number]);
 }
 
-OpPlace FindPlace(const std::string& dump, const std::string& op, const std::string& item) {
-  OpPlace out;
+DumpedOp FindPlace(const std::string& dump, const std::string& op, const std::string& item) {
+  DumpedOp out;
   const auto file = dump.empty() ? StatusOr<DumpFile>(BadInput(Msg("none"))) : DumpFile::Open(dump);
   if (!file.ok()) return out;
   out.ops = file->ops().size();
@@ -55,13 +55,13 @@ OpPlace FindPlace(const std::string& dump, const std::string& op, const std::str
 }
 
 /// Whether an op stands behind the backward pass, where the optimizer is.
-bool IsUpdate(const StoryOrigin& origin, const OpPlace& place) {
+bool IsUpdate(const StoryOrigin& origin, const DumpedOp& place) {
   const bool behind = place.found && place.first_backward < place.ops && place.at > place.last_backward;
   return !IsBackwardOp(origin.op) && (behind || !origin.owner.empty());
 }
 
 /// The stage of what begins at an op. `place`: in the dump that has the op.
-StageId StageOf(const StoryOrigin& origin, const OpPlace& place, int step, bool before_is_clean) {
+StageId StageOf(const StoryOrigin& origin, const DumpedOp& place, int step, bool before_is_clean) {
   // Code of a backward pass calls functions, too. What differs where a forward pass is computed once more for it agreed
   // when it was computed first.
   const bool within = place.found && place.at > place.first_backward && place.at < place.last_backward;
@@ -228,7 +228,7 @@ class DumpComparison {
     const bool before = std::find(out_.clean.begin(), out_.clean.end(), pair.step - 1) != out_.clean.end();
     const StoryOrigin& origin = out_.story.origins.front();
     const bool target = origin.cause != Cause::kMissingOp;
-    const OpPlace place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
+    const DumpedOp place = FindPlace(FirstDumpFile(target ? pair.b : pair.a), origin.op, origin.item);
     DumpOrigin found{StageOf(origin, place, pair.step, before), pair.step, origin,
                      origin.verdict == RulerVerdict::kSuspicious ? "suspicious" : "bug", false};
     if (origin.cause == Cause::kMissingOp || origin.cause == Cause::kExtraOp) {

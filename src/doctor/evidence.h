@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/language.h"
-#include "doctor/both_words.h"
+#include "base/words/both_words.h"
 #include "doctor/config_evidence.h"
 #include "doctor/curve_evidence.h"
 #include "doctor/dump_evidence.h"

@@ -6,7 +6,7 @@
 
 #include "base/language.h"
 #include "base/status.h"
-#include "doctor/both_words.h"
+#include "base/words/both_words.h"
 #include "doctor/files/run_files.h"
 
 namespace msprobe {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "doctor/both_words.h"
+#include "base/words/both_words.h"
 
 namespace msprobe {
 

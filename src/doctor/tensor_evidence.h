@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/message.h"
-#include "doctor/both_words.h"
+#include "base/words/both_words.h"
 #include "doctor/files/run_files.h"
 
 namespace msprobe {

@@ -134,9 +134,11 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request) {
   out.judgement = JudgeCurves(out.curves);
   if (request.output.empty()) return out;
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));
-  out.files = {JoinPath(request.output, "curves.json"), JoinPath(request.output, "curves.html")};
+  const std::string page = JoinPath(request.output, "curves.html");
+  out.files = {JoinPath(request.output, "curves.json")};
   MSP_RETURN_IF_ERROR(WriteCurveFile(out.files[0], CurvesJson(out)));
-  MSP_RETURN_IF_ERROR(WriteCurveFile(out.files[1], CurvesPage(out)));
+  MSP_ASSIGN_OR_RETURN(const bool written, WriteDocument(CurvesDocument(out), page));
+  if (written) out.files.push_back(page);
   return out;
 }
 

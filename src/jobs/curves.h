@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "curves/curve.h"
 #include "curves/judge.h"
+#include "report/document.h"
 
 namespace msprobe {
 
@@ -38,7 +39,7 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request);
 std::string CurvesJson(const CurvesResult& result);
 /// The verdict, the rules with what was found, and with `plots` the curves drawn with characters.
 Message CurvesText(const CurvesResult& result, bool plots);
-/// One page that needs nothing else, in both languages and both themes.
-std::string CurvesPage(const CurvesResult& result);
+/// For the page that all reports share, in both languages.
+ReportDocument CurvesDocument(const CurvesResult& result);
 
 }  // namespace msprobe

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "base/words/both_words.h"
 #include "report/fill_page.h"
 #include "report/report_page.h"
 #include "sheet/check_names.h"
@@ -146,6 +147,24 @@ class CheckTable {
     });
   }
 
+  ReportHead Head() const {
+    const uint64_t wrong = verdicts_[4], suspicious = verdicts_[3];
+    const auto head = [](std::string outcome, const BothWords& words) {
+      return ReportHead{"laboratory", std::move(outcome), words.en, words.zh};
+    };
+    if (wrong > 0) {
+      return head("origin", Both("{} of {} results are further from float64 than rounding explains.",
+                                 "{1} 个结果中有 {0} 个与 float64 的距离超出舍入所能解释的范围。", wrong, rows_));
+    }
+    if (suspicious > 0) {
+      return head("unknown",
+                  Both("{} of {} results are suspicious.", "{1} 个结果中有 {0} 个可疑。", suspicious, rows_));
+    }
+    if (rows_ == 0) return head("unknown", Both("No result was checked.", "没有检查任何结果。"));
+    return head("equal", Both("All {} results are as near to float64 as rounding allows.",
+                              "全部 {} 个结果与 float64 的差异均在舍入范围内。", rows_));
+  }
+
  private:
   void Add(std::vector<std::string>&& cells) {
     Result result;
@@ -238,7 +257,8 @@ std::string CheckPageName(std::string_view table) {
   return std::string("accuracy_checking_report_").append(CheckTimeOf(table)).append(".html");
 }
 
-StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<std::string>& graphs) {
+StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<std::string>& graphs,
+                                    ReportHead* head) {
   CheckTable results;
   MSP_RETURN_IF_ERROR(results.Read(table));
   Calls calls;
@@ -262,12 +282,14 @@ StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<
     });
     results.Write(&json);
   });
+  *head = results.Head();
   return json.Take();
 }
 
 StatusOr<std::string> CheckPage(const std::string& table, const std::vector<std::string>& graphs) {
-  MSP_ASSIGN_OR_RETURN(const std::string data, CheckPageData(table, graphs));
-  return FilledReportPage([&](JsonWriter* json) { json->RawMember("laboratory", data); });
+  ReportHead head;
+  MSP_ASSIGN_OR_RETURN(const std::string data, CheckPageData(table, graphs, &head));
+  return FilledReportPage(head, [&](JsonWriter* json) { json->RawMember("laboratory", data); });
 }
 
 StatusOr<bool> WriteCheckPage(const std::string& table, const std::string& path) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "judgement/report_head.h"
 
 namespace msprobe {
 
@@ -15,7 +16,7 @@ std::string CheckPageName(std::string_view table);
 /// What the page shows, as JSON: of the table of float64 all functions and the 10,000 worst results, and what does not
 /// pass in the table of results, where that lies beside it. `graphs`: files of the server that hands the page out, into
 /// which it links.
-StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<std::string>& graphs = {});
+StatusOr<std::string> CheckPageData(const std::string& table, const std::vector<std::string>& graphs, ReportHead* head);
 /// The page of the HTML report with that.
 StatusOr<std::string> CheckPage(const std::string& table, const std::vector<std::string>& graphs = {});
 

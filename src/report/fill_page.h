@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "json/writer.h"
+#include "judgement/report_head.h"
 
 namespace msprobe {
 
@@ -16,6 +17,10 @@ inline constexpr std::string_view kDataMark = "MSPROBE-REPORT-DATA";
 StatusOr<std::string> FillPage(std::string_view page, std::string_view json);
 
 /// The page of reports with one object: what all reports say of themselves, and what `members` writes.
-StatusOr<std::string> FilledReportPage(const std::function<void(JsonWriter*)>& members);
+StatusOr<std::string> FilledReportPage(const ReportHead& head, const std::function<void(JsonWriter*)>& members);
+
+/// A report of this or another msprobe in the page of this one: its data, and none of its scripts. kBadInput for what
+/// is no such report.
+StatusOr<std::string> ReportAgain(const std::string& path);
 
 }  // namespace msprobe

@@ -6,7 +6,10 @@
 namespace msprobe {
 
 Status WriteHtmlReport(const std::string& path, CompareReport* report) {
-  MSP_ASSIGN_OR_RETURN(const std::string html, FilledReportPage([&](JsonWriter* json) {
+  const std::string en = StoryHeadline(report->story, Language::kEnglish);
+  const std::string zh = StoryHeadline(report->story, Language::kChinese);
+  const ReportHead head{"compare", std::string(OutcomeName(report->story)), en, zh};
+  MSP_ASSIGN_OR_RETURN(const std::string html, FilledReportPage(head, [&](JsonWriter* json) {
                          json->RawMember("summary", SummaryJson(*report));
                          json->ArrayMember("pages", report->pairs,
                                            [&](const PairReport& pair) { json->Raw(pair.page); });

@@ -156,5 +156,7 @@ std::string StoryText(const Story& story, Language language);
 /// All fields, and the lines in both languages: {"version": 1, "outcome": .., "origins": [..], .., "text": {"en": [..],
 /// "zh": [..]}}. docs/en/compare/verdict.md describes it.
 std::string StoryJson(const Story& story);
+/// "origin", "equal", "round_off", "unknown".
+std::string_view OutcomeName(const Story& story);
 
 }  // namespace msprobe

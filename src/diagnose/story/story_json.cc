@@ -8,17 +8,6 @@
 namespace msprobe {
 namespace {
 
-std::string_view OutcomeName(const Story& story) {
-  if (story.Drifts()) return "unknown";
-  switch (story.outcome) {
-    case Story::Outcome::kUnknown: return "unknown";
-    case Story::Outcome::kEqual: return "equal";
-    case Story::Outcome::kRoundOff: return "round_off";
-    case Story::Outcome::kOrigin: return "origin";
-  }
-  return "";
-}
-
 void TextOrNull(JsonWriter* json, std::string_view key, const std::string& text) {
   json->Key(key);
   text.empty() ? json->Null() : json->String(text);
@@ -70,6 +59,17 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
 }
 
 }  // namespace
+
+std::string_view OutcomeName(const Story& story) {
+  if (story.Drifts()) return "unknown";
+  switch (story.outcome) {
+    case Story::Outcome::kUnknown: return "unknown";
+    case Story::Outcome::kEqual: return "equal";
+    case Story::Outcome::kRoundOff: return "round_off";
+    case Story::Outcome::kOrigin: return "origin";
+  }
+  return "";
+}
 
 std::string StoryJson(const Story& story) {
   JsonWriter json({.ascii = false, .not_finite = JsonStyle::NotFinite::kText});

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "base/words/both_words.h"
 #include "report/fill_page.h"
 #include "report/report_page.h"
 
@@ -63,9 +64,10 @@ void WriteSheet(JsonWriter* json, const Sheet& sheet) {
   });
 }
 
-StatusOr<bool> WritePage(const std::string& path, const std::function<void(JsonWriter*)>& members) {
+StatusOr<bool> WritePage(const std::string& path, const ReportHead& head,
+                         const std::function<void(JsonWriter*)>& members) {
   if (ReportPage().empty()) return false;
-  MSP_ASSIGN_OR_RETURN(const std::string html, FilledReportPage([&](JsonWriter* json) {
+  MSP_ASSIGN_OR_RETURN(const std::string html, FilledReportPage(head, [&](JsonWriter* json) {
                          json->ObjectMember("configuration", [&] { members(json); });
                        }));
   MSP_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
@@ -74,13 +76,50 @@ StatusOr<bool> WritePage(const std::string& path, const std::function<void(JsonW
   return true;
 }
 
+ReportHead Head(std::string_view outcome, const BothWords& headline) {
+  return {"configuration", std::string(outcome), headline.en, headline.zh};
+}
+
+ReportHead HeadOfRules(const std::vector<const CheckFinding*>& findings, size_t settings) {
+  size_t fail = 0, warn = settings;
+  for (const CheckFinding* one : findings) {
+    fail += one->verdict == CheckVerdict::kFail ? 1 : 0;
+    warn += one->verdict == CheckVerdict::kWarn ? 1 : 0;
+  }
+  if (fail > 0) {
+    return Head("origin", Both("{} of {} rules fail.", "{1} 条规则中 {0} 条未通过。", fail, findings.size()));
+  }
+  if (warn > 0) {
+    return Head("unknown",
+                Both("No rule fails; {} settings are to be looked at.", "没有规则不通过；{} 项配置需要确认。", warn));
+  }
+  return Head("equal", Both("No rule of the checklist fails.", "检查清单没有不通过的规则。"));
+}
+
+ReportHead HeadOfParts(const std::vector<PackPart>& parts) {
+  std::string wrong, odd;
+  for (const PackPart& part : parts) {
+    std::string& names = part.verdict == PackVerdict::kError ? wrong : odd;
+    if (part.verdict != PackVerdict::kPass) names += (names.empty() ? "" : ", ") + part.sheet.name;
+  }
+  if (parts.empty()) {
+    return Head("unknown", Both("The two packs have no part in common.", "两个配置包没有共同的部分。"));
+  }
+  if (!wrong.empty()) return Head("origin", Both("These parts differ: {}.", "以下部分不同：{}。", wrong));
+  if (!odd.empty()) {
+    return Head("unknown", Both("Differences that may be intended: {}.", "可能是有意的差异：{}。", odd));
+  }
+  return Head("equal", Both("The two packs agree in every part.", "两个配置包的各部分均一致。"));
+}
+
 }  // namespace
 
 StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSides& sides,
                                   const std::vector<const CheckFinding*>& findings,
                                   const std::vector<SettingDifference>& settings, const Sheet& effective,
                                   const std::vector<Message>& warnings, const std::vector<std::string>& files) {
-  return WritePage(path, [&](JsonWriter* json) {
+  const auto told = std::count_if(settings.begin(), settings.end(), [](const auto& one) { return !one.incidental; });
+  return WritePage(path, HeadOfRules(findings, static_cast<size_t>(told)), [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);
     json->Key("findings");
     json->BeginArray();
@@ -117,7 +156,7 @@ StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSi
 StatusOr<bool> WritePackPage(const std::string& path, const ConfigurationSides& sides,
                              const std::vector<PackPart>& parts, const std::vector<Message>& warnings,
                              const std::vector<std::string>& files) {
-  return WritePage(path, [&](JsonWriter* json) {
+  return WritePage(path, HeadOfParts(parts), [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);
     json->ArrayMember("parts", parts, [&](const PackPart& part) {
       json->Object([&] {

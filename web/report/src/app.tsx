@@ -3,9 +3,10 @@ import { applyPalette, makePalette, type ThemeName } from '../../src/theme/palet
 import { ConfigurationAnswer } from './configuration';
 import { LookContext } from './context';
 import { Curves } from './curves';
-import { isConfiguration, isLaboratory, type CompareReport, type Report } from './data';
+import { isConfiguration, isDocument, isLaboratory, type CompareReport, type Report } from './data';
+import { DocumentAnswer } from './document';
 import { formatTime } from './format';
-import { translator, type Language } from './i18n';
+import { CATALOGUES, translator, type Language, type MessageKey } from './i18n';
 import { LaboratoryAnswer } from './lab_answer';
 import { WorstOps } from './ops';
 import { pairOfOrigin } from './pairs';
@@ -78,12 +79,20 @@ function Comparison({ report }: { report: CompareReport }) {
   );
 }
 
+function titleOf(report: Report | null): MessageKey {
+  if (!report) return 'title';
+  if (isConfiguration(report)) return 'config.title';
+  if (isLaboratory(report)) return 'lab.title';
+  const key = isDocument(report) ? `document.${report.document.kind}` : 'title';
+  return key in CATALOGUES.en ? (key as MessageKey) : 'title';
+}
+
 export function App({ report }: { report: Report | null }) {
   const [language, setLanguage] = useState<Language>(preferredLanguage);
   const [theme, setTheme] = useState<ThemeName>(preferredTheme);
   const look = useMemo(() => ({ t: translator(language), language, palette: makePalette(theme) }), [language, theme]);
   const { t } = look;
-  const title = t(!report ? 'title' : isConfiguration(report) ? 'config.title' : isLaboratory(report) ? 'lab.title' : 'title');
+  const title = t(titleOf(report));
   useEffect(() => {
     applyPalette(look.palette, document.documentElement);
     document.documentElement.lang = language === 'zh' ? 'zh-CN' : 'en';
@@ -110,6 +119,8 @@ export function App({ report }: { report: Report | null }) {
           <p class="card broken" role="alert">{t('broken')}</p>
         ) : isConfiguration(report) ? (
           <ConfigurationAnswer report={report} />
+        ) : isDocument(report) ? (
+          <DocumentAnswer report={report} />
         ) : isLaboratory(report) ? (
           <LaboratoryAnswer report={report} />
         ) : (

@@ -183,7 +183,46 @@ export interface LaboratoryReport extends Made {
   };
 }
 
-export type Report = CompareReport | ConfigurationReport | LaboratoryReport;
+export interface Words {
+  en: string;
+  zh: string;
+}
+export interface DocumentCell {
+  lines: Words[];
+  tone: string; // good, bad, odd: a badge; code, number; or a text
+  commands?: string[];
+}
+export interface DocumentTable {
+  columns: Words[];
+  total: number; // rows, of which these are the first
+  rows: DocumentCell[][];
+}
+export interface DocumentLine {
+  name: string;
+  kind: 'a' | 'b' | 'more' | 'band';
+  steps: number[];
+  values: Measure[];
+}
+export interface DocumentChart {
+  label: Words;
+  lines: DocumentLine[];
+  band?: DocumentLine; // half widths around zero
+  mark?: number; // a step
+  mark_words?: Words;
+}
+export interface DocumentBlock {
+  text?: Words;
+  commands?: string[];
+  table?: DocumentTable;
+  chart?: DocumentChart;
+}
+/** What tools without a page of their own say: src/report/document.h. */
+export interface DocumentReport extends Made {
+  document: { kind: string; outcome: string; headline: Words; lines: Words[]; parts: { title: Words; blocks: DocumentBlock[] }[] };
+}
+
+export type Report = CompareReport | ConfigurationReport | LaboratoryReport | DocumentReport;
+export const isDocument = (report: Report): report is DocumentReport => 'document' in report;
 export const isLaboratory = (report: Report): report is LaboratoryReport => 'laboratory' in report;
 export const isConfiguration = (report: Report): report is ConfigurationReport => 'configuration' in report;
 

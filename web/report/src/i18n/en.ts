@@ -242,6 +242,15 @@ export const en = {
   'float64.unknown': 'unknown',
   'float64.suspicious': 'suspicious',
   'float64.wrong': 'wrong',
+  'document.doctor': 'Two trainings, stage by stage',
+  'document.curves': 'Curves of two trainings',
+  'document.checkpoints': 'Two checkpoints',
+  'document.certificate': 'Certificate',
+  'document.copy': 'Copy',
+  'document.copied': 'Copied',
+  'document.cut': 'The first {shown} of {total} rows.',
+  'document.point': 'Point at the curves to read them.',
+  'document.step': 'step {step}',
   'notes.title': 'Notes',
 } as const;
 

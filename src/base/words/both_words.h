@@ -1,4 +1,5 @@
-// A text in both languages: what the doctor says goes to the terminal, the page and the JSON alike.
+// A text in both languages, of which each surface shows one: what is said goes to the terminal, the page and the JSON
+// alike.
 #pragma once
 
 #include <fmt/format.h>
