@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "report/check_page.h"
+#include "report/fill_page.h"
 #include "serve/convert_api.h"
 #include "serve/page.h"
 #include "serve/token.h"
@@ -16,7 +17,8 @@ namespace msprobe::serve {
 namespace {
 
 constexpr std::array<std::string_view, 2> kPagePaths{"/", "/index.html"};
-constexpr std::string_view kCheckPath = "/check";  // a table of acc_check as a page
+constexpr std::string_view kCheckPath = "/check";    // a table of acc_check as a page
+constexpr std::string_view kReportPath = "/report";  // a report that a tool has written
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kHtml = "text/html; charset=utf-8";
 
@@ -87,6 +89,14 @@ Response Handler::CheckTablePage(std::string_view file) const {
     for (const view::FoundFile& graph : files->files) graphs.push_back(graph.file);
   }
   const auto html = CheckPage(*table, graphs);
+  if (!html.ok()) return Error(400, html.status().message());
+  return WithNonce(*html);
+}
+
+Response Handler::ReportPageOf(std::string_view file) const {
+  const auto path = viewer_->Report(file);
+  if (!path.ok()) return Error(path.status().code() == Code::kUsage ? 400 : 404, path.status().message());
+  const auto html = ReportAgain(*path);
   if (!html.ok()) return Error(400, html.status().message());
   return WithNonce(*html);
 }
@@ -168,6 +178,7 @@ std::vector<ServedRoute> Handler::Routes() {
   std::vector<ServedRoute> routes;
   for (const std::string_view path : kPagePaths) routes.push_back({"GET", path});
   routes.push_back({"GET", kCheckPath});
+  routes.push_back({"GET", kReportPath});
   for (const ServedRoute& route : ApiRoutes()) routes.push_back(route);
   for (const ServedRoute& route : ConvertRoutes()) routes.push_back(route);
   return routes;
@@ -187,8 +198,9 @@ Response Handler::Answer(const Request& request) const {
   auto target = ParseTarget(request.target);
   if (!target.ok()) return Error(400, target.status().message());
   const bool is_api = target->path.rfind("/api/", 0) == 0;
-  const bool is_check = target->path == kCheckPath && !guest_;
-  if (!is_api && !is_check && std::find(kPagePaths.begin(), kPagePaths.end(), target->path) == kPagePaths.end()) {
+  const bool is_check = target->path == kCheckPath && !guest_, is_report = target->path == kReportPath && !guest_;
+  if (!is_api && !is_check && !is_report &&
+      std::find(kPagePaths.begin(), kPagePaths.end(), target->path) == kPagePaths.end()) {
     return Error(404, "there is nothing here: the page is at /");
   }
   if (guest_ && !is_api) return GuestPage();
@@ -198,6 +210,7 @@ Response Handler::Answer(const Request& request) const {
     return Error(403, "the token is missing or wrong: open the address that msprobe serve printed");
   }
   if (is_check) return CheckTablePage(target->Get("file"));
+  if (is_report) return ReportPageOf(target->Get("file"));
   if (!is_api) return Page();
   auto about_dumps = AnswerConvertQuery(converter_, *target);
   ApiReply reply = about_dumps ? *std::move(about_dumps) : AnswerApi(viewer_, *target);

@@ -57,6 +57,7 @@ class Handler {
   Response Change(const Request& request) const;
   Response Page() const;
   Response CheckTablePage(std::string_view file) const;
+  Response ReportPageOf(std::string_view file) const;
   static Response WithNonce(std::string_view html);
   Response GuestPage() const;
 

@@ -69,9 +69,9 @@ for (const [look, options] of LOOKS) {
 test('from the list of files to the table, and from a result to its call in the graph', async () => {
   const { page, faults } = await visit({ locale: 'en-US' });
   await page.goto(served.answer.url);
-  await page.locator('[data-test=files-checks]').click();
+  await page.locator('[data-test=files-reports]').click();
   await page.screenshot({ path: join(OUT, 'laboratory_list.png') });
-  await page.getByRole('link', { name: /accuracy_checking_float64_\d+\.csv/ }).click();
+  await page.getByRole('link', { name: /accuracy_checking_report_\d+\.html/ }).click();
   const first = page.locator('table.functions > tbody > tr').first();
   await shows(first, /Functional\.silu/);
   await first.locator('.expander').click();

@@ -76,7 +76,7 @@ test('a directory without graphs says how to make one', async () => {
   try {
     for (const [name, options] of [['empty', {}], ['empty_zh', CHINESE]]) {
       const { page, leave } = await visit('', { url: other.answer.url, ...options });
-      await shows(page.locator('.empty'), /msprobe graph_visualize/);
+      await shows(page.locator('.empty'), /msprobe run --dump-path/);
       await leave(name);
     }
   } finally {

@@ -8,6 +8,8 @@ export interface Host {
   readonly address: string;
   /** The address of a table of acc_check as a page of its own; null where the server has none. */
   readonly checkPage: ((file: string) => string) | null;
+  /** The address of a report; null where the server gives out none. */
+  readonly reportPage: ((file: string) => string) | null;
   /** What a deep link names: the part behind '#'. */
   readLink(): string;
   /** `entry`: going back leads to what was shown before. */
@@ -29,6 +31,7 @@ class WindowHost implements Host {
   readonly token = meta('msprobe-token') ?? new URLSearchParams(location.search).get('token') ?? '';
   readonly theme: Theme = own.matches ? 'dark' : 'light';
   readonly checkPage = (file: string): string => `check?${new URLSearchParams({ token: this.token, file })}`;
+  readonly reportPage = (file: string): string => `report?${new URLSearchParams({ token: this.token, file })}`;
   get address(): string {
     return location.href;
   }
@@ -55,6 +58,7 @@ class WindowHost implements Host {
 class TensorBoardHost implements Host {
   readonly token = meta('msprobe-token') ?? '';
   readonly checkPage = null;
+  readonly reportPage = null;
   private readonly tab = location.pathname.split('/').at(-2) ?? '';
   private readonly key = `p.${this.tab}.at=`;
   private written = '';

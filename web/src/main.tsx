@@ -44,6 +44,7 @@ const session = new Session(store, http ?? new ExportedApi(exported!), (hash, en
 );
 session.address = () => host.address;
 session.checkPage = host.checkPage;
+session.reportPage = host.reportPage;
 const views: Views = {};
 
 const namesConversion = () => `#${host.readLink().replace(/^#/, '')}` === CONVERT_HASH;

@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <set>
 #include <system_error>
 
 #include "base/file.h"
@@ -39,28 +41,54 @@ bool IsShown(std::string_view file) {
   return EndsWith(file, kSuffix) || IsVisJsonName(file) || IsTrendName(file) || IsCheckFloat64Name(file);
 }
 
+/// A page of a report is told by its first bytes; other tools' pages may be many.
+constexpr size_t kMostPages = 5000;
+constexpr std::string_view kPageSuffix = ".html";
+
+bool IsDumpPart(std::string_view name, std::string_view prefix) {
+  return name.starts_with(prefix) && (IsDigits(name.substr(prefix.size())) || name == "rank");
+}
+
 struct Walk {
   const GraphDirectory* directory;
-  std::vector<FoundFile>* files;
-  std::vector<SkippedFile>* skipped;
-  std::vector<std::string>* runs;
-  size_t entries = 0;
+  DirectoryContents* out;
+  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> dumps;  // steps and ranks of each
+  std::map<std::string, int64_t> changed;                                                // of each dump
+  size_t entries = 0, pages = 0;
   bool full = false;
+
+  /// `relative` has a dump.json: the recording is the directory with its steps.
+  void AddDump(const std::string& relative) {
+    std::string at = relative, rank, step;
+    if (IsDumpPart(BaseName(at), "rank") && at != ".") rank = BaseName(at), at = Up(at);
+    if (IsDumpPart(BaseName(at), "step") && at != ".") step = BaseName(at), at = Up(at);
+    auto& [steps, ranks] = dumps[at];
+    steps.insert(step);
+    ranks.insert(rank);
+    struct stat st {};
+    if (stat(JoinPath(JoinPath(directory->real(), relative), "dump.json").c_str(), &st) == 0) {
+      int64_t& newest = changed[at];
+      newest = std::max<int64_t>(newest, st.st_mtim.tv_sec);
+    }
+  }
+  static std::string Up(const std::string& path) {
+    return Contains(path, "/") ? std::string(DirName(path)) : std::string(".");
+  }
 };
 
 void Visit(Walk* walk, const fs::path& real, const std::string& relative, int depth) {
   std::error_code ec;
   fs::directory_iterator it(real, fs::directory_options::none, ec);
   if (ec) {
-    walk->skipped->push_back({relative.empty() ? "." : relative,
-                              Msg("cannot be read ({}): check its permissions", KnownText(ec.message()))});
+    walk->out->skipped.push_back({relative.empty() ? "." : relative,
+                                  Msg("cannot be read ({}): check its permissions", KnownText(ec.message()))});
     return;
   }
   for (; !walk->full && it != fs::directory_iterator(); it.increment(ec)) {
     if (ec) return;
-    if (++walk->entries > kMaxVisited || walk->files->size() >= kMaxFiles) {
+    if (++walk->entries > kMaxVisited || walk->out->files.size() >= kMaxFiles) {
       walk->full = true;
-      walk->skipped->push_back(
+      walk->out->skipped.push_back(
           {relative.empty() ? "." : relative, Msg("holds too many files to search: serve a directory further down")});
       return;
     }
@@ -71,21 +99,31 @@ void Visit(Walk* walk, const fs::path& real, const std::string& relative, int de
     const bool of_rank = type == fs::file_type::directory && RankOfDirectory(name).has_value();
     if (of_rank || (relative.empty() && name == "monitor.series")) {
       std::string run = relative.empty() ? "." : relative;
-      if (walk->runs != nullptr && (walk->runs->empty() || walk->runs->back() != run)) {
-        walk->runs->push_back(std::move(run));
-      }
+      auto& runs = walk->out->runs;
+      if (runs.empty() || runs.back() != run) runs.push_back(std::move(run));
       continue;
     }
     if (type == fs::file_type::directory) {
-      if (depth < kMaxFolderDepth && name[0] != '.') Visit(walk, it->path(), below, depth + 1);
+      if (depth < kMaxFolderDepth && name[0] != '.' && name != "dump_tensor_data")
+        Visit(walk, it->path(), below, depth + 1);
+      continue;
+    }
+    if (name == "dump.json" && type == fs::file_type::regular) walk->AddDump(relative.empty() ? "." : relative);
+    if (name.ends_with(kPageSuffix) && type == fs::file_type::regular && ++walk->pages <= kMostPages) {
+      FoundReport report{below, {}, {}};
+      const auto head = ReadReportHead(it->path().string());
+      if (head && ReadStamp(it->path().string(), &report.stamp)) {
+        report.head = *head;
+        walk->out->reports.push_back(std::move(report));
+      }
       continue;
     }
     if (!IsShown(name)) continue;
     auto resolved = walk->directory->Resolve(below);
     if (resolved.ok()) {
-      walk->files->push_back({below, resolved->second});
+      walk->out->files.push_back({below, resolved->second});
     } else {
-      walk->skipped->push_back({below, resolved.status().text()});
+      walk->out->skipped.push_back({below, resolved.status().text()});
     }
   }
 }
@@ -132,25 +170,29 @@ StatusOr<GraphDirectory> GraphDirectory::Open(const std::string& path) {
   return directory;
 }
 
-void GraphDirectory::List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped,
-                          std::vector<std::string>* runs) const {
+DirectoryContents GraphDirectory::List() const {
+  DirectoryContents out;
   if (!only_.empty()) {
     auto resolved = Resolve(only_);
     if (resolved.ok()) {
-      files->push_back({only_, resolved->second});
+      out.files.push_back({only_, resolved->second});
     } else {
-      skipped->push_back({only_, resolved.status().text()});
+      out.skipped.push_back({only_, resolved.status().text()});
     }
-    return;
+    return out;
   }
-  Walk walk{this, files, skipped, runs};
+  Walk walk{this, &out, {}, {}};
   Visit(&walk, real_, "", 0);
-  if (runs != nullptr) {
-    std::sort(runs->begin(), runs->end());
-    runs->erase(std::unique(runs->begin(), runs->end()), runs->end());
+  for (const auto& [directory, parts] : walk.dumps) {
+    out.dumps.push_back({directory, parts.first.size(), parts.second.size(), walk.changed[directory]});
   }
-  std::sort(files->begin(), files->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
-  std::sort(skipped->begin(), skipped->end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+  std::sort(out.runs.begin(), out.runs.end());
+  out.runs.erase(std::unique(out.runs.begin(), out.runs.end()), out.runs.end());
+  const auto by_name = [](const auto& a, const auto& b) { return a.file < b.file; };
+  std::sort(out.files.begin(), out.files.end(), by_name);
+  std::sort(out.reports.begin(), out.reports.end(), by_name);
+  std::sort(out.skipped.begin(), out.skipped.end(), by_name);
+  return out;
 }
 
 StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_view file) const {
@@ -158,6 +200,19 @@ StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Resolve(std::string_
   if (!IsShown(file) || (!only_.empty() && file != only_)) {
     return BadInput(Msg("{} is not one of the files here: choose from the list of files", file));
   }
+  return Inside(file);
+}
+
+StatusOr<std::string> GraphDirectory::ResolveReport(std::string_view file) const {
+  MSP_RETURN_IF_ERROR(CheckRelative(file));
+  if (!file.ends_with(kPageSuffix) || !only_.empty()) {
+    return BadInput(Msg("{} is not one of the files here: choose from the list of files", file));
+  }
+  MSP_ASSIGN_OR_RETURN(auto found, Inside(file));
+  return std::move(found.first);
+}
+
+StatusOr<std::pair<std::string, FileStamp>> GraphDirectory::Inside(std::string_view file) const {
   auto real = RealPath(JoinPath(real_, file));
   if (!real.ok()) return BadInput(Msg("{} does not exist: choose from the list of files", file));
   const std::string inside = real_ == "/" ? real_ : real_ + "/";

@@ -1,5 +1,5 @@
-// The .vis.db and .trend.db files and the tables of acc_check below a directory, and the way from a name in a request
-// to a file inside that directory.
+// What lies below a directory and can be shown: graphs, trends, tables of acc_check, monitored runs, dumps and reports;
+// and the way from a name in a request to a file inside that directory.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "judgement/report_head.h"
 
 namespace msprobe::view {
 
@@ -29,6 +30,28 @@ struct SkippedFile {
   Message reason;
 };
 
+/// A report of any tool: its page says what it concludes.
+struct FoundReport {
+  std::string file;
+  FileStamp stamp;
+  ReportHead head;
+};
+
+/// A run that was recorded: the directory with its steps, or one step or rank that stands alone.
+struct FoundDump {
+  std::string directory;  ///< "." for the one that is served
+  uint64_t steps = 0, ranks = 0;
+  int64_t changed = 0;  ///< seconds since 1970
+};
+
+struct DirectoryContents {
+  std::vector<FoundFile> files;
+  std::vector<SkippedFile> skipped;  ///< could not be looked at
+  std::vector<std::string> runs;     ///< directories with those of the ranks of a monitored run, "." for this one
+  std::vector<FoundReport> reports;
+  std::vector<FoundDump> dumps;
+};
+
 /// "x.trend.db": statistics over steps, no graph.
 bool IsTrendName(std::string_view file);
 
@@ -44,17 +67,18 @@ class GraphDirectory {
   const std::string& real() const { return real_; }
   /// A file was given, not a directory.
   bool single() const { return !only_.empty(); }
-  /// Sorted by name. What could not be looked at is in `skipped`. `runs`: directories with those of the ranks of a
-  /// monitored run, "." for this one.
-  void List(std::vector<FoundFile>* files, std::vector<SkippedFile>* skipped,
-            std::vector<std::string>* runs = nullptr) const;
+  /// Sorted by name.
+  DirectoryContents List() const;
   /// The real path and stamp of a listed name. kUsage for a name that points outside, kBadInput when there is no such
   /// file.
   StatusOr<std::pair<std::string, FileStamp>> Resolve(std::string_view file) const;
+  /// The real path of a page that List() calls a report.
+  StatusOr<std::string> ResolveReport(std::string_view file) const;
   /// The real path of a directory that List() calls a run.
   StatusOr<std::string> ResolveRun(std::string_view run) const;
 
  private:
+  StatusOr<std::pair<std::string, FileStamp>> Inside(std::string_view file) const;
   std::string shown_, real_;
   std::string only_;  // the one file, when a file was given
 };

@@ -30,6 +30,8 @@ struct FileList {
   std::vector<FoundFile> trends;  ///< .trend.db, not looked into
   std::vector<FoundRun> runs;     ///< of a monitor, not looked into
   std::vector<FoundFile> checks;  ///< tables of acc_check, not looked into
+  std::vector<FoundReport> reports;
+  std::vector<FoundDump> dumps;
   std::vector<SkippedFile> skipped;
 };
 

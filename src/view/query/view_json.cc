@@ -86,6 +86,28 @@ std::string ToJson(const FileList& list) {
     json.EndObject();
   });
   WriteFiles(&json, "checks", list.checks);
+  json.ArrayMember("reports", list.reports, [&](const FoundReport& report) {
+    json.BeginObject();
+    json.Member("file", report.file);
+    json.Member("size", report.stamp.size);
+    json.Member("mtime", report.stamp.mtime_s);
+    json.Member("kind", report.head.kind);
+    json.Member("outcome", report.head.outcome);
+    json.ObjectMember("headline", [&] {
+      json.Member("en", report.head.en);
+      json.Member("zh", report.head.zh);
+    });
+    json.EndObject();
+  });
+  json.ArrayMember("dumps", list.dumps, [&](const FoundDump& dump) {
+    json.BeginObject();
+    json.Member("file", dump.directory);
+    json.Member("size", 0);
+    json.Member("mtime", dump.changed);
+    json.Member("steps", dump.steps);
+    json.Member("ranks", dump.ranks);
+    json.EndObject();
+  });
   json.ArrayMember("skipped", list.skipped, [&](const SkippedFile& f) {
     json.BeginObject();
     json.Member("file", f.file);

@@ -87,9 +87,7 @@ StatusOr<std::unique_ptr<Viewer>> Viewer::OpenTrusted(const std::string& path) {
 }
 
 Status Viewer::ReadAhead() {
-  std::vector<FoundFile> found;
-  std::vector<SkippedFile> skipped;
-  directory_.List(&found, &skipped);
+  std::vector<FoundFile> found = directory_.List().files;
   std::erase_if(found, [](const FoundFile& f) { return IsTrendName(f.file) || IsCheckFloat64Name(f.file); });
   if (found.size() != 1) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const VisSettings config, Config(found[0].file));
@@ -100,10 +98,12 @@ Status Viewer::ReadAhead() {
 StatusOr<FileList> Viewer::Files() {
   FileList list;
   list.root = directory_.shown();
-  std::vector<FoundFile> found;
-  std::vector<std::string> runs;
-  directory_.List(&found, &list.skipped, &runs);
-  for (const std::string& run : runs) {
+  DirectoryContents there = directory_.List();
+  std::vector<FoundFile>& found = there.files;
+  list.skipped = std::move(there.skipped);
+  list.reports = std::move(there.reports);
+  list.dumps = std::move(there.dumps);
+  for (const std::string& run : there.runs) {
     const auto real = directory_.ResolveRun(run);
     if (!real.ok() || !IsRunDirectory(*real)) continue;
     list.runs.push_back(RunCache::Describe(*real));
@@ -128,6 +128,8 @@ StatusOr<FileList> Viewer::Files() {
   std::sort(list.skipped.begin(), list.skipped.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
   return list;
 }
+
+StatusOr<std::string> Viewer::Report(std::string_view file) const { return directory_.ResolveReport(file); }
 
 StatusOr<std::string> Viewer::CheckTable(std::string_view file) const {
   if (!IsCheckFloat64Name(file))

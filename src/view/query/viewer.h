@@ -42,6 +42,8 @@ class Viewer {
   StatusOr<FileList> Files();
   /// The real path of a table of acc_check. kUsage for a name that points outside, kBadInput when there is none.
   StatusOr<std::string> CheckTable(std::string_view file) const;
+  /// The real path of the page of a report.
+  StatusOr<std::string> Report(std::string_view file) const;
   StatusOr<VisSettings> Config(std::string_view file);
   StatusOr<GraphCounts> Summary(const GraphAddress& key);
   /// An empty name is the root. At most `limit` children from `offset`.

@@ -83,7 +83,7 @@ function titleOf(report: Report | null): MessageKey {
   if (!report) return 'title';
   if (isConfiguration(report)) return 'config.title';
   if (isLaboratory(report)) return 'lab.title';
-  const key = isDocument(report) ? `document.${report.document.kind}` : 'title';
+  const key = isDocument(report) ? `document.kind.${report.document.kind}` : 'title';
   return key in CATALOGUES.en ? (key as MessageKey) : 'title';
 }
 

@@ -1,4 +1,5 @@
 // What the server says; docs/page_api.md is the contract.
+import type { Outcome } from './verdict';
 
 export type Side = 'NPU' | 'Bench';
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
@@ -25,7 +26,22 @@ export interface FileList {
   trends?: FileEntry[]; // statistics over steps; a page without a server has none
   checks?: FileEntry[]; // tables of acc_check, which the server shows as pages
   runs?: (FileEntry & { ranks: number })[]; // of a monitor
+  reports?: ReportEntry[];
+  dumps?: DumpEntry[];
   skipped: { file: string; reason: string }[];
+}
+
+/** A page that a tool has written, and what it concludes. */
+export interface ReportEntry extends FileEntry {
+  kind: string; // compare, doctor, curves, configuration, checkpoints, certificate, laboratory
+  outcome: Outcome;
+  headline: { en: string; zh: string };
+}
+
+/** A recorded run, of which a graph can be built. */
+export interface DumpEntry extends FileEntry {
+  steps: number;
+  ranks: number;
 }
 
 export interface Config {

@@ -1,6 +1,6 @@
 import { ApiError } from '../api/client';
 import type { ConvertApi, Listing } from '../api/convert';
-import { isRunning, requestOf, type ConvertForm, type ConvertState } from './convert_form';
+import { EMPTY_FORM, isRunning, requestOf, type ConvertForm, type ConvertState } from './convert_form';
 import { failure } from './failure';
 import type { Store } from './store';
 
@@ -40,6 +40,11 @@ export class Converter {
   }
   close(): void {
     this.set({ open: false });
+  }
+
+  /** A new form with these; one that runs is left alone. */
+  fill(change: Partial<ConvertForm>): void {
+    this.set({ form: { ...EMPTY_FORM, ...change }, shown: null, faults: [], failed: null });
   }
 
   edit(change: Partial<ConvertForm>): void {

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Config, FileEntry } from '../api/types';
 import type { Outcome, Story, Verdict } from '../api/verdict';
-import { shownFiles, type FileOrder } from './file_list';
+import { listedReports, reportNote, shownFiles } from './file_list';
 import { FileNotes, type FileNote } from './file_notes';
 
 const LIST: FileEntry[] = [
@@ -54,5 +54,19 @@ describe('what files are about', () => {
     expect(asked).toHaveLength(4);
     notes.forget();
     expect(notes.of('a')).toBe(undefined);
+  });
+});
+
+describe('reports in the list', () => {
+  const report = { file: 'out/accuracy_checking_report_20261130.html', size: 1, mtime: 2, kind: 'laboratory', outcome: 'equal' as const, headline: { en: 'All', zh: '全部' } };
+  const table = { file: 'out/accuracy_checking_float64_20261130.csv', size: 1, mtime: 2 };
+  it('stand for the table that they were made of, and a table without one for itself', () => {
+    expect(listedReports({ reports: [report], checks: [table] })).toEqual([{ ...report, table: table.file }]);
+    expect(listedReports({ reports: [], checks: [table] })).toEqual([{ ...table, kind: 'laboratory', table: table.file }]);
+    expect(listedReports({ reports: [{ ...report, file: 'x.html' }] })).toHaveLength(1);
+  });
+  it('say what they conclude themselves', () => {
+    expect(reportNote(report)).toEqual({ story: { outcome: 'equal', text: { en: ['All'], zh: ['全部'] } } });
+    expect(reportNote({ ...table, kind: 'laboratory' })).toBeNull();
   });
 });

@@ -35,6 +35,7 @@ export class Session implements SessionPort {
 
   address = () => ''; // of what is shown, as the host has it
   checkPage: ((file: string) => string) | null = null; // the address of a table of acc_check as a page
+  reportPage: ((file: string) => string) | null = null; // the address of the page that a tool has written
   readonly finder: Finder;
   readonly problems: Problems;
   readonly notes: FileNotes; // on the list of files
@@ -76,8 +77,8 @@ export class Session implements SessionPort {
     this.notes.forget();
     try {
       const value = await this.api.files();
-      const { files, trends = [], runs = [], checks = [] } = value;
-      if (openLone && files.length + trends.length + runs.length === 1 && checks.length === 0 && this.state.file === null) {
+      const { files, trends = [], runs = [], checks = [], reports = [] } = value;
+      if (openLone && files.length + trends.length + runs.length === 1 && checks.length + reports.length === 0 && this.state.file === null) {
         const [graph, numbers, run] = [files[0], trends[0], runs[0]];
         if (run) this.openTrend({ file: run.file, run: {} }, `#${new URLSearchParams({ run: run.file })}`);
         else if (graph) void this.open({ file: graph.file });
@@ -93,6 +94,13 @@ export class Session implements SessionPort {
   openConvert(): void {
     this.convert?.open();
     if (this.state.convert.open) this.leavePlace(CONVERT_HASH);
+  }
+
+  /** A graph of a dump, or of two that are compared: without the form, which is filled in for another try. */
+  convertDumps(target: string, golden = ''): void {
+    this.convert?.fill({ target, golden });
+    this.openConvert();
+    void this.convert?.start();
   }
 
   closeConvert(): void {

@@ -1,7 +1,7 @@
 import type { Activations } from '../api/activations';
 import type { Config, FileList, Findings, HitSort, Layer, Level, Links, MatchChange, MatchState, MatrixCell, NodeDetails, PartnerSuggestion, Refusal, SearchResult, Side, Summary } from '../api/types';
 import type { Verdict } from '../api/verdict';
-import { FILE_ORDERS, type FileOrder } from './file_list';
+import { FILE_KINDS, FILE_ORDERS, type FileKind, type FileOrder } from './file_list';
 import { CONVERT, type ConvertState } from './convert_form';
 import { IDLE, type Fault, type Load } from './load';
 import type { ColorMode } from './status';
@@ -93,7 +93,7 @@ export interface State {
   mapBench: boolean;
   detailsHeight: number;
   split: number; // share of the left pane
-  fileKind: 'graphs' | 'trends' | 'runs' | 'checks'; // of the list of files
+  fileKind: FileKind; // of the list of files
   fileOrder: FileOrder;
   dock: number; // share of the list of nodes beside the graphs
 }
@@ -178,7 +178,7 @@ export function readPreferences(storage: Pick<Storage, 'getItem'> | null, base: 
   }
   if (kept['theme'] !== 'dark' && kept['theme'] !== 'light') delete kept['theme'];
   if (kept['language'] !== 'zh' && kept['language'] !== 'en') delete kept['language'];
-  if (!['graphs', 'trends', 'runs', 'checks'].includes(kept['fileKind'] as string)) delete kept['fileKind'];
+  if (!FILE_KINDS.includes(kept['fileKind'] as FileKind)) delete kept['fileKind'];
   if (!FILE_ORDERS.some((order) => order === kept['fileOrder'])) delete kept['fileOrder'];
   return { ...base, ...kept };
 }

@@ -1,24 +1,27 @@
-import { useEffect, useReducer, useState } from 'preact/hooks';
-import type { FileEntry } from '../api/types';
+import { useEffect, useMemo, useReducer, useState } from 'preact/hooks';
+import type { DumpEntry, FileEntry } from '../api/types';
 import { dumpsOf } from '../model/compared';
-import { FILE_ORDERS, shownFiles, type FileOrder } from '../model/file_list';
+import { FILE_KINDS, FILE_ORDERS, reportNote, shownFiles, type FileKind, type FileOrder, type ListedReport, type ListNote } from '../model/file_list';
 import type { FileNote } from '../model/file_notes';
 import { fileSize, grouped } from '../model/format';
 import { useApp, usePrefer, useSession, useText } from './context';
+import { Dumps } from './dumps';
 import { Icon } from './icons';
 import { arrowsChoose } from './segments';
 
-const KINDS = ['graphs', 'trends', 'runs', 'checks'] as const;
-type Kind = (typeof KINDS)[number];
 const FEW = 8; // files that need no filter
 
-/** Graphs, trends, monitored runs and checks of operators, each with a filter and an order of its own. */
-export function FileLists({ graphs, trends, runs, checks }: Record<Kind, FileEntry[]>) {
+interface Lists extends Record<Exclude<FileKind, 'reports' | 'dumps'>, FileEntry[]> {
+  reports: ListedReport[];
+  dumps: DumpEntry[];
+}
+
+/** Graphs, reports, dumps, monitored runs and trends, each with a filter and an order of its own. */
+export function FileLists(lists: Lists) {
   const t = useText();
   const wanted = useApp((state) => state.fileKind);
   const prefer = usePrefer();
-  const lists: Record<Kind, FileEntry[]> = { graphs, trends, runs, checks };
-  const there = KINDS.filter((each) => lists[each].length > 0);
+  const there = FILE_KINDS.filter((each) => lists[each].length > 0);
   const both = there.length > 1;
   const kind = lists[wanted].length > 0 ? wanted : (there[0] ?? 'graphs');
   return (
@@ -33,23 +36,25 @@ export function FileLists({ graphs, trends, runs, checks }: Record<Kind, FileEnt
         </div>
       )}
       <div id="files-panel" {...(both ? { role: 'tabpanel', 'aria-labelledby': `files-${kind}` } : {})}>
-        <FileTable key={kind} kind={kind} list={lists[kind]} />
+        {kind === 'dumps' ? <Dumps list={lists.dumps} /> : <FileTable key={kind} kind={kind} list={lists[kind]} />}
       </div>
     </>
   );
 }
 
-function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
+function FileTable({ kind, list }: { kind: FileKind; list: (FileEntry & Partial<ListedReport>)[] }) {
   const session = useSession();
   const t = useText();
   const language = useApp((state) => state.language);
   const order = useApp((state) => state.fileOrder);
   const prefer = usePrefer();
   const [filter, setFilter] = useState('');
-  const notes = useNotes(kind === 'graphs' ? list : []);
-  const told = kind === 'graphs';
+  const asked = useNotes(kind === 'graphs' ? list : []);
+  const told = kind === 'graphs' || kind === 'reports';
+  const own = useMemo(() => new Map(kind === 'reports' ? list.map((entry) => [entry.file, reportNote(entry as ListedReport)]) : []), [kind, list]);
+  const notes = (file: string): ListNote | null | undefined => (kind === 'reports' ? own.get(file) : asked(file));
   const shown = shownFiles(list, filter, told || order !== 'verdict' ? order : 'name', notes);
-  const open = (file: string) => (told ? void session.open({ file }) : session.openTrend({ file, ...(kind === 'runs' ? { run: {} } : {}) }, `#${new URLSearchParams({ [kind === 'runs' ? 'run' : 'trend']: file })}`));
+  const open = (file: string) => (kind === 'graphs' ? void session.open({ file }) : session.openTrend({ file, ...(kind === 'runs' ? { run: {} } : {}) }, `#${new URLSearchParams({ [kind === 'runs' ? 'run' : 'trend']: file })}`));
   const heads: [order: FileOrder, className: string][] = FILE_ORDERS.filter((each) => told || each !== 'verdict').map((each) => [each, each]);
   return (
     <>
@@ -84,8 +89,8 @@ function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
           {shown.map((entry) => (
             <tr key={entry.file}>
               <td>
-                {kind === 'checks' ? (
-                  <a class="file-link" aria-label={t('files.open', { file: entry.file })} href={session.checkPage?.(entry.file)}>
+                {kind === 'reports' ? (
+                  <a class="file-link" aria-label={t('files.open', { file: entry.file })} href={entry.table ? session.checkPage?.(entry.table) : session.reportPage?.(entry.file)}>
                     <Icon name="file" />
                     <FileName file={entry.file} />
                   </a>
@@ -98,7 +103,7 @@ function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
               </td>
               {told && (
                 <td class="verdict">
-                  <Note note={notes(entry.file)} />
+                  <Note note={notes(entry.file)} kind={entry.kind} />
                 </td>
               )}
               <td>{dateText(entry.mtime, language)}</td>
@@ -113,6 +118,8 @@ function FileTable({ kind, list }: { kind: Kind; list: FileEntry[] }) {
 }
 
 /** What is known of each file so far; the rest is asked for once the list stands. */
+const REPORTS = ['compare', 'doctor', 'curves', 'configuration', 'checkpoints', 'certificate', 'laboratory'] as const;
+
 function useNotes(list: FileEntry[]): (file: string) => FileNote | null | undefined {
   const { notes } = useSession();
   const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -129,18 +136,21 @@ function useNotes(list: FileEntry[]): (file: string) => FileNote | null | undefi
 }
 
 /** What was compared, and what came out. */
-function Note({ note }: { note: FileNote | null | undefined }) {
+function Note({ note, kind }: { note: ListNote | null | undefined; kind?: string | undefined }) {
   const t = useText();
   const language = useApp((state) => state.language);
-  if (!note) return null;
-  const { config, story } = note;
-  const dumps = dumpsOf(config);
-  const about = [
-    dumps ? dumps.short.join(` ${t('compared.with')} `) : t(config.graph_type === 'compare' ? 'files.compared' : 'files.single'),
-    t('files.ranks', { count: config.ranks.length }),
-    t('files.steps', { count: config.steps.length }),
-    config.task,
-  ];
+  const known = REPORTS.find((each) => each === kind);
+  if (!note && !known) return null;
+  const { config, story } = note ?? {};
+  const dumps = config && dumpsOf(config);
+  const about = config
+    ? [
+        dumps ? dumps.short.join(` ${t('compared.with')} `) : t(config.graph_type === 'compare' ? 'files.compared' : 'files.single'),
+        t('files.ranks', { count: config.ranks.length }),
+        t('files.steps', { count: config.steps.length }),
+        config.task,
+      ]
+    : [known && t(`report.${known}`)];
   return (
     <>
       {story && (
@@ -153,12 +163,12 @@ function Note({ note }: { note: FileNote | null | undefined }) {
   );
 }
 
-function dateText(seconds: number, language: string): string {
+export function dateText(seconds: number, language: string): string {
   const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
   return format.format(new Date(seconds * 1000));
 }
 
-function FileName({ file }: { file: string }) {
+export function FileName({ file }: { file: string }) {
   const slash = file.lastIndexOf('/') + 1;
   return (
     <span>

@@ -1,9 +1,10 @@
 import { useApp, useSession, useText } from './context';
+import { listedReports } from '../model/file_list';
 import { FileLists } from './file_lists';
 import { Icon } from './icons';
 import { Failure, Loading, ServerLine } from './states';
 
-/** The first thing one sees: which graphs there are. */
+/** The first thing one sees: what there is to look at. */
 export function FilesView() {
   const session = useSession();
   const t = useText();
@@ -11,8 +12,9 @@ export function FilesView() {
   const canConvert = useApp((state) => state.convert.enabled);
   if (files.at === 'idle' || files.at === 'busy') return <Loading />;
   if (files.at === 'failed') return <Failure failed={files} retry={() => void session.loadFiles()} />;
-  const { root, files: list, trends = [], runs = [], checks = [], skipped } = files.value;
-  const pages = session.checkPage ? checks : [];
+  const { root, files: graphs, trends = [], runs = [], skipped } = files.value;
+  const reports = session.reportPage ? listedReports(files.value) : [];
+  const dumps = canConvert ? (files.value.dumps ?? []) : [];
   return (
     <main class="files">
       <div class="files-head">
@@ -35,13 +37,13 @@ export function FilesView() {
           )}
         </div>
       </div>
-      {list.length + trends.length + runs.length + pages.length === 0 ? (
+      {graphs.length + trends.length + runs.length + reports.length + dumps.length === 0 ? (
         <div class="empty card">
           <strong>{t('files.none')}</strong>
           <span>{t('files.noneHint')}</span>
         </div>
       ) : (
-        <FileLists graphs={list} trends={trends} runs={runs} checks={pages} />
+        <FileLists graphs={graphs} trends={trends} runs={runs} reports={reports} dumps={dumps} />
       )}
       {skipped.length > 0 && (
         <details class="skipped">

@@ -19,7 +19,7 @@ describe('catalogues', () => {
   });
   it('have no text that nothing shows', () => {
     const all = Object.values(sources).join('\n');
-    const families = /^(mode|verdict|advice|direction|measure|detail|story|ruler|judged|replay|why|part|checked|origin|float64|lab\.status)\./; // some are put together from a prefix and a value
+    const families = /^(mode|verdict|advice|direction|measure|detail|story|ruler|judged|replay|why|part|checked|origin|float64|lab\.status|document\.kind)\./; // some are put together from a prefix and a value
     for (const key of keys) expect(all.includes(`'${key}'`) || families.test(key), key).toBe(true);
   });
 });
