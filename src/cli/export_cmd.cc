@@ -154,7 +154,9 @@ StatusOr<std::string> RunsJson(const Sources& sources, const ExportArgs& args, u
   json.BeginArray();
   for (const auto& [run, viewer] : sources.runs) {
     MSP_ASSIGN_OR_RETURN(const auto all, viewer->RunRanks(run.directory));
-    MSP_ASSIGN_OR_RETURN(const auto events, viewer->RunEvents(run.directory));
+    constexpr auto kUntilJudged = std::chrono::hours(1);
+    MSP_ASSIGN_OR_RETURN(const view::RunFindings found, viewer->RunEvents(run.directory, kUntilJudged));
+    const std::vector<view::RunEvent>& events = found.events;
     std::vector<std::pair<int64_t, std::shared_ptr<view::OpenRank>>> ranks;
     for (const int64_t rank : RanksOfRun(all, events, args)) {
       MSP_ASSIGN_OR_RETURN(auto open, viewer->RunRank(run.directory, rank));

@@ -111,9 +111,10 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   CLI::App* command = app.add_subcommand(
       "monitor", "watch gradients, parameters and activations of a training command, without changing its script");
   command->add_option("--config", request->config,
-                      "configuration of the monitor; without it gradients, optimizer state "
-                      "and parameters of all layers, at each step");
+                      "configuration of the monitor; without it gradients, optimizer state, "
+                      "parameters of all layers and the loss, at each step");
   command->add_option("--output", request->dump_path, "directory of the results instead of MONITOR_OUTPUT_DIR");
+  command->add_flag("--csv", request->csv, "write csv files besides the series; with --config its \"format\" says so");
   CLI::App* status = command->add_subcommand("status", "ranks of a monitored run that fell behind, hang or are silent");
   status->add_option("directory", *directory, "output directory of the monitor")->required();
   status->add_flag("--json", context->json, "print the result as one JSON object");

@@ -66,16 +66,23 @@ void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
   const double age = now - rank->beat;
   const double patience =
       std::max(kLeastSilence, kSilentSteps * rank->seconds_per_step * static_cast<double>(rank->interval));
+  const int64_t behind = farthest - rank->step;
+  rank->health = behind > rank->interval ? RankHealth::kBehind : RankHealth::kRunning;
   if (rank->state == "running") {
     if (ProcessIsGone(*rank)) {
+      rank->health = RankHealth::kKilled;
       rank->findings.push_back(Msg("its process is gone without an end report: it was killed or it crashed"));
     } else if (age > patience) {
+      rank->health = RankHealth::kHung;
       rank->findings.push_back(Msg("no heartbeat for {:.0f} s: it hangs, or its machine does", age));
     }
-  } else if (rank->state != "ended") {
+  } else if (rank->state == "ended") {
+    if (rank->health == RankHealth::kRunning) rank->health = RankHealth::kEnded;
+  } else {
+    rank->health = RankHealth::kFailed;
     rank->findings.push_back(Msg("the monitor ended with an error: see the log of the rank"));
   }
-  if (const int64_t behind = farthest - rank->step; behind > rank->interval) {
+  if (behind > rank->interval) {
     rank->findings.push_back(Msg("{} steps behind the farthest rank", behind));
   }
   for (const std::string& law : rank->laws) rank->findings.push_back(Message(law));
@@ -85,6 +92,18 @@ void JudgeRank(RankStatus* rank, int64_t farthest, double now) {
 }
 
 }  // namespace
+
+std::string_view NameOf(RankHealth health) {
+  switch (health) {
+    case RankHealth::kEnded: return "ended";
+    case RankHealth::kRunning: return "running";
+    case RankHealth::kBehind: return "behind";
+    case RankHealth::kHung: return "hung";
+    case RankHealth::kFailed: return "failed";
+    case RankHealth::kKilled: return "killed";
+  }
+  return "";
+}
 
 size_t RunStatus::findings() const {
   size_t count = 0;
@@ -165,6 +184,7 @@ std::string RunStatusJson(const RunStatus& run, double now) {
       json.Object([&] {
         json.Member("rank", rank.rank);
         json.Member("state", rank.state);
+        json.Member("health", NameOf(rank.health));
         json.Member("step", rank.step);
         json.Member("requested", rank.requested);
         json.Member("reported", rank.reported);

@@ -10,6 +10,11 @@
 
 namespace msprobe {
 
+/// How a rank is doing, the worst last.
+enum class RankHealth : uint8_t { kEnded, kRunning, kBehind, kHung, kFailed, kKilled };
+/// "ended", "running", ...: for programs.
+std::string_view NameOf(RankHealth health);
+
 struct RankStatus {
   std::string directory, host, state;  // state: running, ended, failed
   int64_t rank = 0, pid = 0, step = -1, interval = 1;
@@ -19,6 +24,7 @@ struct RankStatus {
   std::vector<std::string> laws;    // laws of a training step that broke, a line each
   std::vector<std::string> silent;  // series without a value, and why
   std::vector<Message> findings;    // what is wrong with this rank
+  RankHealth health = RankHealth::kRunning;
 };
 
 struct RunStatus {

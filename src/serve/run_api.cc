@@ -64,7 +64,7 @@ StatusOr<std::string> RunOverview(view::Viewer* viewer, const RequestTarget& t) 
   MSP_ASSIGN_OR_RETURN(const auto open, viewer->RunRank(t.Get("run"), rank));
   MSP_ASSIGN_OR_RETURN(const auto info, open->Info(Soon()));
   MSP_ASSIGN_OR_RETURN(const int64_t changed, viewer->RunChanged(t.Get("run"), rank));
-  return view::RunJson(ranks, info, changed);
+  return view::RunJson(ranks, info, changed, viewer->RunHealth(t.Get("run")));
 }
 
 StatusOr<std::string> RunRows(view::Viewer* viewer, const RequestTarget& t) {
@@ -100,7 +100,7 @@ StatusOr<std::string> RunTile(view::Viewer* viewer, const RequestTarget& t) {
 }
 
 StatusOr<std::string> RunEvents(view::Viewer* viewer, const RequestTarget& t) {
-  MSP_ASSIGN_OR_RETURN(const auto events, viewer->RunEvents(t.Get("run")));
+  MSP_ASSIGN_OR_RETURN(const auto events, viewer->RunEvents(t.Get("run"), kPatience));
   return view::ToJson(events);
 }
 

@@ -56,7 +56,7 @@ test('a run opens from the list as a map of layers over steps', async () => {
 test('another rank shows NaN, and what was found there', async () => {
   await page.locator('[data-test=run-rank]').fill('1');
   await until(async () => /NaN or infinite in [1-9]/.test(await page.locator('.runs').innerText()), 'NaN is counted');
-  await page.locator('[data-test=run-events] .text-button').click();
+  await page.locator('[data-test=run-events] .text-button').first().click();
   await shows(page.locator('[data-test=run-events]'), /Step 240.*rank 1.*layers\.2\.fc\.weight.*AnomalyTurbulence/s);
   await until(async () => /from=\d+&to=\d+/.test(page.url()), 'the address has the steps');
   await page.locator('[data-test=run-whole]').click();
@@ -116,7 +116,7 @@ test('both themes and languages are accessible', async () => {
     await other.page.waitForFunction(() => document.body.dataset.runPainted);
     const box = await other.page.locator('[data-test=run-map]').boundingBox();
     await other.page.mouse.click(box.x + box.width * 0.6, box.y + 100);
-    await other.page.locator('.trend-names code').waitFor();
+    await other.page.locator('.trend-names code').first().waitFor();
     assert.deepEqual(await violations(other.page), []);
     await other.page.screenshot({ path: join(OUT, `run_${theme}_${locale}.png`) });
     assert.deepEqual(other.faults, []);

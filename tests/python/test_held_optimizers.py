@@ -50,7 +50,7 @@ def bare(script, tmp_path):
 
 
 def test_the_monitor_reads_what_they_hold(script, bare, tmp_path):
-    done = run(["monitor", "--output", "monitored", "--", *script], cwd=tmp_path)
+    done = run(["monitor", "--output", "monitored", "--csv", "--", *script], cwd=tmp_path)
     assert done.stdout == bare and "[WARNING]" not in done.stderr, done.stderr
     (directory,) = (tmp_path / "monitored").iterdir()
     for metric, first in {"grad_reduced": 0, "param_updated": 0, "exp_avg": 1, "exp_avg_sq": 1}.items():

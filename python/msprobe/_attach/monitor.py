@@ -19,6 +19,7 @@ _DEFAULT = {
     "wg_distribution": True,
     "mv_distribution": True,
     "param_distribution": True,
+    "loss": True,
     "ops": ["norm", "min", "max", "mean", "nans"],
 }
 
@@ -33,6 +34,8 @@ class Monitor(Client):
             request: Of the command.
         """
         self._config, self._began = request.config, request.began
+        # The series hold all values in one file; a csv file for each table and step is for other tools.
+        self._default = {**_DEFAULT, "format": "csv" if request.csv else "api"}
         if request.dump_path:
             os.environ["MONITOR_OUTPUT_DIR"] = request.dump_path
         self._monitor: Any = None
@@ -56,7 +59,7 @@ class Monitor(Client):
             with tempfile.TemporaryDirectory() as directory:
                 path = os.path.join(directory, "monitor.json")
                 with open(path, "w", encoding="utf-8") as file:
-                    json.dump(_DEFAULT, file)
+                    json.dump(self._default, file)
                 self._monitor = TrainerMon(path, None)
         self._monitor.set_monitor(model, optimizer)
 

@@ -34,6 +34,7 @@ class Request(NamedTuple):
     layouts: str = ""  # parity: sizes of the axes, the one that varies fastest first: "tp=2,dp=2"
     weights_from: str = ""  # parity: records of the ranks whose weights a reference takes
     join_ranks: Optional[list] = None  # parity: ranks whose batches a reference takes as one
+    csv: bool = False  # monitor: csv files besides the series
     out: str = ""  # estimate, certify, parity: directory of what each process found
 
     @property

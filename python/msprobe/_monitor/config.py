@@ -24,6 +24,7 @@ _MOST_DUMPED = 100
 _FLAGS = (
     "print_struct",
     "input_distribution",
+    "loss",
     "ur_distribution",
     "xy_distribution",
     "mv_distribution",
@@ -68,6 +69,7 @@ class MonitorConfig:
     step_interval: int = 1
     print_struct: bool = False
     input_distribution: bool = False
+    loss: bool = False
     ur_distribution: bool = False
     xy_distribution: bool = False
     mv_distribution: bool = False

@@ -108,6 +108,7 @@ std::string RequestJson(const AttachRequest& request) {
   if (!request.step.empty()) json.Key("step"), WriteSteps(&json, request.step);
   json.Member("steps", request.steps);
   if (request.save_at > 0) json.Member("save_at", request.save_at);
+  if (request.csv) json.Member("csv", true);
   json.RawMember("began", fmt::format("{:.3f}", std::chrono::duration<double>(now).count()));
   json.EndObject();
   return json.Take();

@@ -28,6 +28,7 @@ struct AttachRequest {
   // parity: sizes of axes ("tp=2,dp=2"), and what a reference takes: records with weights, ranks with batches ("0,2")
   std::string layouts, weights_from, join_ranks;
   bool prints_to_stderr = false;  // what the program prints, because standard output is for the JSON
+  bool csv = false;               // monitor: csv files besides the series
   int save_at = 0;                // resume: steps that are done when the script saves
   std::string out;                // estimate, certify: where the processes leave what they found
   bool exchanges() const {

@@ -99,7 +99,7 @@ StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   shown.query.bins = static_cast<size_t>(view::FloorDiv(shown.info.last_step, shown.width()) - shown.query.from + 1);
   shown.query.limit = request.series.empty() ? kMostRowsShown : kMostPlotted;
   MSP_ASSIGN_OR_RETURN(shown.tile, rank->Tile(shown.query, Never()));
-  shown.events = view::ReadRunEvents(request.directory);
+  shown.events = view::ReadRunEvents(request.directory, true);
   return shown;
 }
 

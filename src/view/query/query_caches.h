@@ -12,6 +12,7 @@
 #include "view/query/manual_pair_metrics.h"
 #include "view/query/query_context.h"
 #include "view/run/run_cache.h"
+#include "view/run/run_findings.h"
 #include "view/trend/trend_cache.h"
 
 namespace msprobe::view {
@@ -25,6 +26,7 @@ struct QueryCaches {
   GraphCache graphs;
   TrendCache trends;
   RunCache runs;
+  RunJudgements judgements;
   MatchStore matches;
   MatchHistory changes;  ///< of the matches
 

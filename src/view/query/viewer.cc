@@ -161,9 +161,18 @@ StatusOr<int64_t> Viewer::RunChanged(std::string_view run, int64_t rank) {
   return cache_->runs.Changed(real, rank);
 }
 
-StatusOr<std::vector<RunEvent>> Viewer::RunEvents(std::string_view run) {
+std::optional<RunStatus> Viewer::RunHealth(std::string_view run) const {
+  const auto real = directory_.ResolveRun(run);
+  if (!real.ok()) return std::nullopt;
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
+  auto status = ReadRunStatus(*real, now.count());
+  return status.ok() ? std::optional<RunStatus>(*std::move(status)) : std::nullopt;
+}
+
+StatusOr<RunFindings> Viewer::RunEvents(std::string_view run, std::chrono::milliseconds patience) {
   MSP_ASSIGN_OR_RETURN(const std::string real, directory_.ResolveRun(run));
-  return ReadRunEvents(real);
+  const FoundRun now = RunCache::Describe(real);
+  return cache_->judgements.Of(real, now.size, patience);
 }
 
 StatusOr<VisSettings> Viewer::Config(std::string_view file) {

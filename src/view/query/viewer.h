@@ -2,6 +2,7 @@
 // Errors: kUsage for a parameter that makes no sense, kBadInput for what is not there, kInternal for the rest.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,13 +12,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "monitor/run_status.h"
 #include "view/file/directory.h"
 #include "view/file/match_edits.h"
 #include "view/file/vis_file.h"
 #include "view/query/answers.h"
 #include "view/query/match_answers.h"
 #include "view/run/run_cache.h"
-#include "view/run/run_events.h"
+#include "view/run/run_findings.h"
 #include "view/trend/trend_file.h"
 
 namespace msprobe::view {
@@ -71,9 +73,12 @@ class Viewer {
   /// Of a monitored run: a directory that Files() names.
   StatusOr<std::vector<int64_t>> RunRanks(std::string_view run);
   StatusOr<std::shared_ptr<OpenRank>> RunRank(std::string_view run, int64_t rank);
+  /// By the heartbeats of its ranks; nothing for a run without.
+  std::optional<RunStatus> RunHealth(std::string_view run) const;
   /// When the files of a rank were written last, in seconds since 1970.
   StatusOr<int64_t> RunChanged(std::string_view run, int64_t rank);
-  StatusOr<std::vector<RunEvent>> RunEvents(std::string_view run);
+  /// Waits so long for what is being judged for the first time.
+  StatusOr<RunFindings> RunEvents(std::string_view run, std::chrono::milliseconds patience);
   StatusOr<MatchState> Matches(const GraphAddress& key);
   /// Writes beside the file; the file itself stays as it is.
   StatusOr<MatchChange> ChangeMatches(const GraphAddress& key, MatchAction action, const MatchRequest& request);

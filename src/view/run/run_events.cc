@@ -47,6 +47,8 @@ void AddJudgement(const std::string& path, std::vector<RunEvent>* events) {
       event.series = value["table"].Text();
       event.text = value["text"].Text();
       event.source = "judgement";
+      event.metric = value["table"].Text();
+      event.stat = value["column"].Text();
       events->push_back(std::move(event));
     }
   });
@@ -54,9 +56,9 @@ void AddJudgement(const std::string& path, std::vector<RunEvent>* events) {
 
 }  // namespace
 
-std::vector<RunEvent> ReadRunEvents(const std::string& directory) {
+std::vector<RunEvent> ReadRunEvents(const std::string& directory, bool judged) {
   std::vector<RunEvent> events;
-  AddJudgement(JoinPath(directory, "judgement.json"), &events);
+  if (judged) AddJudgement(JoinPath(directory, "judgement.json"), &events);
   const std::string detected = JoinPath(directory, "anomaly_detected");
   if (const auto names = ListDirectory(detected); IsDirectory(detected) && names.ok()) {
     for (const std::string& name : *names) AddAnomalies(JoinPath(JoinPath(detected, name), "anomaly.json"), &events);

@@ -83,7 +83,7 @@ StatusOr<ExportedRun> ExportRun(const std::vector<std::pair<int64_t, std::shared
   JsonWriter json(&out.json, kJsonPage);
   json.BeginObject();
   json.Member("changed", changed);
-  json.RawMember("events", ToJson(events));
+  json.RawMember("events", ToJson(RunFindings{events, false}));
   json.Key("ranks");
   json.BeginArray();
   for (const auto& [number, rank] : ranks) MSP_RETURN_IF_ERROR(WriteRank(&json, number, rank.get(), columns, &out));

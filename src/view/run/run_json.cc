@@ -1,11 +1,15 @@
 #include "view/run/run_json.h"
 
+#include <algorithm>
+
 #include "base/base64.h"
 #include "base/file.h"
 #include "json/writer.h"
 
 namespace msprobe::view {
 namespace {
+
+constexpr size_t kMostRanksNamed = 8;
 
 void WriteSize(JsonWriter* json, std::string_view key, float value) {
   json->Key(key);
@@ -21,7 +25,8 @@ void WritePacked(JsonWriter* json, std::string_view key, const RunTile& tile, Ce
 
 }  // namespace
 
-std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int64_t changed) {
+std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int64_t changed,
+                    const std::optional<RunStatus>& status) {
   JsonWriter json(kJsonPage);
   json.Object([&] {
     json.Member("ranks", ranks);
@@ -41,6 +46,16 @@ std::string RunJson(const std::vector<int64_t>& ranks, const RunInfo& info, int6
     json.Member("cut_rows", info.cut_rows.count);
     json.Member("cut_file", BaseName(info.cut_rows.file));
     json.Member("changed", changed);
+    if (!status) return;
+    const auto worse = [](const RankStatus& a, const RankStatus& b) { return a.health < b.health; };
+    const auto worst = std::max_element(status->ranks.begin(), status->ranks.end(), worse);
+    json.Member("health", NameOf(worst->health));
+    json.Key("ranks_with_it"), json.BeginArray();
+    size_t written = 0;
+    for (const RankStatus& rank : status->ranks) {
+      if (rank.health == worst->health && written++ < kMostRanksNamed) json.Int(rank.rank);
+    }
+    json.EndArray();
   });
   return json.Take();
 }
@@ -86,16 +101,21 @@ std::string TileJson(const RunTile& tile, CellView view, bool whole) {
   return json.Take();
 }
 
-std::string ToJson(const std::vector<RunEvent>& events) {
+std::string ToJson(const RunFindings& findings) {
   JsonWriter json(kJsonPage);
   json.Object([&] {
-    json.ArrayMember("events", events, [&](const RunEvent& event) {
+    json.Member("judging", findings.judging);
+    json.ArrayMember("events", findings.events, [&](const RunEvent& event) {
       json.Object([&] {
         json.Member("step", event.step);
         json.Member("rank", event.rank);
         json.Member("series", event.series);
         json.Member("text", event.text);
         json.Member("source", event.source);
+        if (!event.text_zh.empty()) json.Member("text_zh", event.text_zh);
+        if (!event.metric.empty()) json.Member("metric", event.metric);
+        if (!event.stat.empty()) json.Member("stat", event.stat);
+        if (!event.rows.empty()) json.Member("rows", event.rows);
       });
     });
   });

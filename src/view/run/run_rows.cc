@@ -45,14 +45,14 @@ bool NaturallyLess(std::string_view a, std::string_view b) {
   return a.size() - i < b.size() - k;
 }
 
-std::string SeriesLabel(const RunSeries& series) {
-  std::string label = series.name;
-  if (series.vpp_stage != 0) label += fmt::format(" vpp {}", series.vpp_stage);
-  if (series.micro_step >= 0) label += fmt::format(" #{}", series.micro_step);
+}  // namespace
+
+std::string SeriesLabel(std::string_view name, int64_t vpp_stage, int64_t micro_step) {
+  std::string label(name);
+  if (vpp_stage != 0) label += fmt::format(" vpp {}", vpp_stage);
+  if (micro_step >= 0) label += fmt::format(" #{}", micro_step);
   return label;
 }
-
-}  // namespace
 
 std::string_view LayerOf(std::string_view name) {
   for (size_t at = 0; at < name.size();) {
@@ -69,7 +69,8 @@ std::vector<RunRow> MakeRunRows(const RunMetric& metric, RunFold fold, std::stri
   for (size_t i = 0; i < metric.series.size(); ++i) {
     const RunSeries& series = metric.series[i];
     if (!text.empty() && !HasPart(series.name, text)) continue;
-    std::string label = fold == RunFold::kLayer ? std::string(LayerOf(series.name)) : SeriesLabel(series);
+    std::string label = fold == RunFold::kLayer ? std::string(LayerOf(series.name))
+                                                : SeriesLabel(series.name, series.vpp_stage, series.micro_step);
     const auto [found, fresh] = known.emplace(label, rows.size());
     if (fresh) rows.push_back({std::move(label), {}});
     rows[found->second].members.push_back(static_cast<uint32_t>(i));

@@ -23,4 +23,7 @@ std::string_view LayerOf(std::string_view name);
 /// In natural order: layers.2 before layers.10. `text`: a part of the names, in either case.
 std::vector<RunRow> MakeRunRows(const RunMetric& metric, RunFold fold, std::string_view text);
 
+/// "layers.0.fc.weight vpp 1 #2": a series by its name.
+std::string SeriesLabel(std::string_view name, int64_t vpp_stage, int64_t micro_step);
+
 }  // namespace msprobe::view

@@ -1,7 +1,7 @@
 // The monitored runs of an exported page: the values are in the page, src/view/run/run_export.cc wrote them.
 import { ApiError } from './client';
 import { layerOf, naturalOrder } from './run_names';
-import { NO_VALUE, unpackFloats, type RunApi, type RunBands, type RunCell, type RunEvent, type RunInfo, type RunRow, type RunRows, type RunSource, type RunTile, type TileQuery } from './runs';
+import { NO_VALUE, unpackFloats, type RunApi, type RunBands, type RunCell, type RunEvent, type RunFound, type RunInfo, type RunRow, type RunRows, type RunSource, type RunTile, type TileQuery } from './runs';
 
 interface MetricData {
   metric: string;
@@ -88,8 +88,8 @@ export class ExportedRunApi implements RunApi {
     return this.fill(query, ['lowest', 'highest', 'mean'], ([lowest, highest, mean]) => ({ lowest: lowest!, highest: highest!, mean: mean! }));
   }
 
-  async events(run: string): Promise<RunEvent[]> {
-    return this.find(run).data.events.events;
+  async events(run: string): Promise<RunFound> {
+    return { events: this.find(run).data.events.events };
   }
 
   private fill<T>(query: TileQuery, parts: Part[], make: (arrays: Float32Array[]) => T): T & { rows: number; bins: number; final: boolean; behind: boolean } {

@@ -11,7 +11,11 @@ export interface RunInfo {
   cut_rows: number; // of csv files, as where the run was killed: left out
   cut_file: string; // that has the first
   changed: number; // seconds since 1970
+  health?: RunHealth; // by the heartbeats of all ranks, the worst; none of a run without them
+  ranks_with_it?: number[]; // the first few
 }
+
+export type RunHealth = 'ended' | 'running' | 'behind' | 'hung' | 'failed' | 'killed';
 
 export interface RunRow {
   label: string;
@@ -77,6 +81,16 @@ export interface RunEvent {
   series: string;
   text: string;
   source: 'anomaly' | 'judgement';
+  text_zh?: string;
+  metric?: string; // that shows it
+  stat?: string;
+  rows?: string[]; // labels of the series that began it
+}
+
+/** What was found so far; more may come while the server judges. */
+export interface RunFound {
+  events: RunEvent[];
+  judging?: boolean;
 }
 
 export const NO_VALUE = Math.fround(-3.4028235e38);
@@ -86,7 +100,7 @@ export interface RunApi {
   rows(source: RunSource & { cell: RunCell }): Promise<RunRows>;
   tile(query: TileQuery): Promise<RunTile>;
   bands(query: TileQuery): Promise<RunBands>;
-  events(run: string): Promise<RunEvent[]>;
+  events(run: string): Promise<RunFound>;
 }
 
 export function unpackFloats(text: string): Float32Array {
@@ -137,7 +151,7 @@ export class HttpRunApi implements RunApi {
     const { lowest, highest, mean, ...rest } = await this.get<Packed<RunBands>>('run/tile', { ...query, cell: 'all', labels: labels?.join('\n') });
     return { ...rest, lowest: unpackFloats(lowest), highest: unpackFloats(highest), mean: unpackFloats(mean) };
   }
-  async events(run: string) {
-    return (await this.get<{ events: RunEvent[] }>('run/events', { run })).events;
+  events(run: string) {
+    return this.get<RunFound>('run/events', { run });
   }
 }

@@ -34,5 +34,13 @@ export const enRun = {
   'run.event': 'Step {step}',
   'run.eventRank': 'rank {rank}',
   'run.moreEvents': '{count} more in the files',
+  'run.health.running': 'Running, step {step}',
+  'run.health.ended': 'Ended at step {step}',
+  'run.health.behind': 'Running, step {step}; behind: rank {ranks}',
+  'run.health.hung': 'Hung: no heartbeat from rank {ranks}, last step {step}',
+  'run.health.failed': 'The monitor failed on rank {ranks}, last step {step}',
+  'run.health.killed': 'Killed: the process of rank {ranks} is gone, last step {step}',
+  'run.judging': 'The run is being judged; more may come.',
+  'run.loss': 'Loss',
   'run.strayed': 'This link names what the run does not have: {asked}.',
 } as const;

@@ -19,7 +19,7 @@ describe('catalogues', () => {
   it('have no text that nothing shows', () => {
     const files = import.meta.glob<string>('../**/*.tsx', { query: '?raw', import: 'default', eager: true });
     const source = Object.values(files).join('\n');
-    const families = /^(status|side|view|files|details|theme|fault|overview|finding|figure|match|refusal|verdict|said|legend|single|merge|report|search\.sort)\./; // some are put together from a prefix and a value
+    const families = /^(status|side|view|files|details|theme|fault|overview|finding|figure|match|refusal|verdict|said|legend|single|merge|report|run\.health|search\.sort)\./; // some are put together from a prefix and a value
     for (const key of Object.keys(en)) expect(source.includes(`'${key}'`) || families.test(key), key).toBe(true);
   });
 });

@@ -34,5 +34,13 @@ export const zhRun = {
   'run.event': '第 {step} 步',
   'run.eventRank': 'rank {rank} 上',
   'run.moreEvents': '文件中还有 {count} 条',
+  'run.health.running': '运行中，step {step}',
+  'run.health.ended': '已结束于 step {step}',
+  'run.health.behind': '运行中，step {step}；落后：rank {ranks}',
+  'run.health.hung': '挂起：rank {ranks} 无心跳，最后的 step 为 {step}',
+  'run.health.failed': 'rank {ranks} 的监控出错，最后的 step 为 {step}',
+  'run.health.killed': '已被终止：rank {ranks} 的进程已不存在，最后的 step 为 {step}',
+  'run.judging': '正在判定，可能还有更多结果。',
+  'run.loss': '损失（loss）',
   'run.strayed': '此链接指向运行中没有的内容：{asked}。',
 } as const;

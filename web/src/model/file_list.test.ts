@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Config, FileEntry } from '../api/types';
 import type { Outcome, Story, Verdict } from '../api/verdict';
-import { listedReports, reportNote, shownFiles } from './file_list';
+import { listedReports, reportNote, shownFiles, type FileOrder } from './file_list';
 import { FileNotes, type FileNote } from './file_notes';
 
 const LIST: FileEntry[] = [

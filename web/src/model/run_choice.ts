@@ -1,4 +1,5 @@
-import { RUN_CELLS, RUN_FOLDS, type RunCell, type RunFold, type RunInfo } from '../api/runs';
+import { layerOf } from '../api/run_names';
+import { RUN_CELLS, RUN_FOLDS, type RunCell, type RunEvent, type RunFold, type RunInfo } from '../api/runs';
 import type { ScaleMode } from './trend_scale';
 
 /** What is looked at of a monitored run: enough to show a colleague the same. */
@@ -58,4 +59,23 @@ export function formatRunLink(choice: RunChoice): string {
   if (q) query.set('q', q);
   if (steps) [query.set('from', String(steps[0])), query.set('to', String(steps[1]))];
   return `#${query}`;
+}
+
+/** The loss of the run that is looked at, where it was recorded. */
+export function lossOf(info: RunInfo, choice: RunChoice): RunChoice | null {
+  const known = info.metrics.find(({ name }) => name === 'loss');
+  return known ? { ...choice, metric: 'loss', stat: known.stats[0] ?? 'loss', fold: 'layer', cell: 'mean', q: '' } : null;
+}
+
+/** Rows of the map that a finding is about, as they are named where layers are folded and where not. */
+export function rowsOf(event: RunEvent, fold: RunFold): string[] {
+  const rows = event.rows ?? [];
+  return [...new Set(fold === 'layer' ? rows.map(layerOf) : rows)];
+}
+
+/** What a finding is best seen in: its metric, statistic and rank, where the run has them. */
+export function choiceOf(info: RunInfo, choice: RunChoice, event: RunEvent): RunChoice {
+  const rank = event.rank >= 0 ? event.rank : choice.rank;
+  const { metric = choice.metric, stat = choice.stat } = event;
+  return fitRunChoice(info, { ...choice, rank, metric, stat, q: '' }) ?? choice;
 }

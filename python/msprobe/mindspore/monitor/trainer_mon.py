@@ -30,6 +30,7 @@ _LEFT_OUT = (
     "stack_info",
     "print_struct",
     "input_distribution",
+    "loss",
     "health",
 )
 

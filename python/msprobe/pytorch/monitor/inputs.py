@@ -20,7 +20,7 @@ _BITS = (1 << 48) - 1  # what a float64 holds exactly
 class InputWatch:
     """The hooks of the models of one monitor; of the modules inside nothing is seen."""
 
-    def __init__(self, board: Board, values: Values, micro_batches: int, guard: Callable) -> None:
+    def __init__(self, board: Board, values: Values, micro_batches: int, guard: Callable, inputs: bool) -> None:
         """Hooks nothing yet.
 
         Args:
@@ -28,7 +28,9 @@ class InputWatch:
             values: Takes tensors.
             micro_batches: Forward passes of a step.
             guard: Runs what must not stop the training.
+            inputs: Not only the loss is taken.
         """
+        self._wants_inputs = inputs
         self._board, self._values, self._guard = board, values, guard
         self._micro_batches = max(micro_batches, 1)
         self._hooks = HookSet()
@@ -39,7 +41,8 @@ class InputWatch:
     def add(self, model: torch.nn.Module, prefix: str) -> None:
         """Hooks a model."""
         self._hooks.after(model, self._hook(prefix), kwargs=True)
-        self._board.expect("model_input", prefix)
+        if self._wants_inputs:
+            self._board.expect("model_input", prefix)
 
     def remove(self) -> None:
         """Removes the hooks."""
@@ -68,20 +71,22 @@ class InputWatch:
         return hook
 
     def _take(self, prefix: str, args: tuple, kwargs: dict, output: Any) -> None:
-        micro = self._calls.get(prefix, 0)
-        self._calls[prefix] = micro + 1
         with torch.no_grad():
-            for name, tensor in _tensors(args, kwargs):
-                row = f"{prefix}{name}"
-                number = self._board.series("model_input", row, "model_input", micro % self._micro_batches, of=prefix)
-                self._values.take([number], [tensor])
-                mark = self._board.series(
-                    "input_checksum", row, "input_checksum", micro % self._micro_batches, of=prefix
-                )
-                self._later(mark, checksum(local_part(tensor)))
+            if self._wants_inputs:
+                self._take_inputs(prefix, args, kwargs)
             found = loss_of(output)
             if found is not None:
                 self.loss(found)
+
+    def _take_inputs(self, prefix: str, args: tuple, kwargs: dict) -> None:
+        micro = self._calls.get(prefix, 0)
+        self._calls[prefix] = micro + 1
+        for name, tensor in _tensors(args, kwargs):
+            row = f"{prefix}{name}"
+            number = self._board.series("model_input", row, "model_input", micro % self._micro_batches, of=prefix)
+            self._values.take([number], [tensor])
+            mark = self._board.series("input_checksum", row, "input_checksum", micro % self._micro_batches, of=prefix)
+            self._later(mark, checksum(local_part(tensor)))
 
     def _later(self, number: int, value: torch.Tensor) -> None:
         """Keeps one number, which may be on a device, until the step is over."""

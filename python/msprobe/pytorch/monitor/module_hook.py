@@ -216,7 +216,7 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         return self._board.rows("actv"), self._board.rows("actv_grad")
 
     def record_loss(self, loss: Any) -> None:
-        """Gives the loss of a micro step, with "input_distribution" or "laws"; needed where the model does not return it.
+        """Gives the loss of a micro step, with "input_distribution", "loss" or "laws"; needed where the model does not return it.
 
         The laws need it before its backward pass.
 
@@ -258,8 +258,10 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
             self._gradients.install(self.model, self._view)
         updates = Updates(self._board, self._values, config.ops) if config.ur_distribution else None
         self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard)
-        if config.input_distribution and not config.print_struct:
-            self._inputs = InputWatch(self._board, self._values, self.micro_batch_number, self._guard)
+        if (config.input_distribution or config.loss) and not config.print_struct:
+            self._inputs = InputWatch(
+                self._board, self._values, self.micro_batch_number, self._guard, config.input_distribution
+            )
             for chunk, model in enumerate(self.model):
                 self._inputs.add(model, f"{chunk}:")
         self._watch_modules()

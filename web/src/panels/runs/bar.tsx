@@ -94,12 +94,16 @@ function timeText(seconds: number): string {
 /** Whether the run still writes. */
 function RunState({ info }: { info: RunInfo }) {
   const t = useText();
-  const live = Date.now() / 1000 - info.changed < LIVE_SECONDS;
   const step = grouped(info.last_step);
+  const { health, ranks_with_it: ranks = [] } = info;
+  // A run without heartbeats is told by the time of its last write.
+  const live = health ? health === 'running' || health === 'behind' : Date.now() / 1000 - info.changed < LIVE_SECONDS;
+  const bad = health === 'hung' || health === 'killed' || health === 'failed';
+  const told = health === undefined ? (live ? t('run.live', { step }) : t('run.ended', { step, time: timeText(info.changed) })) : t(`run.health.${health}`, { step, ranks: ranks.join(', '), time: timeText(info.changed) });
   return (
-    <span class="run-state muted" data-test="run-state" data-step={info.last_step}>
-      <span class={`run-dot ${live ? 'live' : ''}`} />
-      {info.behind ? t('run.behind', { step }) : live ? t('run.live', { step }) : t('run.ended', { step, time: timeText(info.changed) })}
+    <span class={`run-state ${bad || health === 'behind' ? 'bad' : 'muted'}`} data-test="run-state" data-step={info.last_step} data-health={health}>
+      <span class={`run-dot ${bad ? 'bad' : live ? 'live' : ''}`} />
+      {info.behind ? t('run.behind', { step }) : told}
       {info.cut_rows > 0 && <span data-test="run-cut"> · {t('run.cut', { rows: grouped(info.cut_rows), file: info.cut_file })}</span>}
     </span>
   );

@@ -8,6 +8,8 @@ import { Icon } from '../icons';
 const LEAST_HEIGHT = 150;
 const TOP = 8;
 const BOTTOM = 32;
+const FLAT_BOTTOM = 8;
+const FLAT_HEIGHT = 96;
 
 export interface RunLine {
   label: string;
@@ -89,12 +91,16 @@ function readoutOf({ bins, step }: Props, line: RunLine): string {
   return [text(line.bands), text(line.other)].filter((part) => part !== null).join(' / ');
 }
 
-function LineChart({ lines, bins, window, mode, events, stat, step, left }: Props) {
+type ChartProps = Pick<Props, 'lines' | 'bins' | 'window' | 'mode' | 'events' | 'stat' | 'step' | 'left'> & { flat?: boolean };
+
+/** `flat`: without the numbers of steps, which what stands below it has. */
+export function LineChart({ lines, bins, window, mode, events, stat, step, left, flat = false }: ChartProps) {
   const t = useText();
+  const clip = flat ? 'loss-clip' : 'run-clip';
   const box = useRef<HTMLDivElement>(null);
-  const [{ width, height }, setSize] = useState({ width: 800, height: LEAST_HEIGHT });
+  const [{ width, height }, setSize] = useState({ width: 800, height: flat ? FLAT_HEIGHT : LEAST_HEIGHT });
   useLayoutEffect(() => {
-    const watch = new ResizeObserver(() => setSize({ width: Math.max(200, box.current!.clientWidth), height: Math.max(LEAST_HEIGHT, box.current!.clientHeight) }));
+    const watch = new ResizeObserver(() => setSize({ width: Math.max(200, box.current!.clientWidth), height: Math.max(flat ? FLAT_HEIGHT : LEAST_HEIGHT, box.current!.clientHeight) }));
     watch.observe(box.current!);
     return () => watch.disconnect();
   }, []);
@@ -108,13 +114,14 @@ function LineChart({ lines, bins, window, mode, events, stat, step, left }: Prop
     }
     return makeScale(all, mode === 'log' ? 'log' : 'linear');
   }, [lines, mode]);
-  const inner = { width: width - left, height: height - TOP - BOTTOM };
+  const bottom = flat ? FLAT_BOTTOM : BOTTOM;
+  const inner = { width: width - left, height: height - TOP - bottom };
   const x = (at: number) => left + ((at - window.from) / (window.to - window.from)) * inner.width;
   const y = (value: number) => TOP + (1 - (scale?.place(value) ?? 0.5)) * inner.height;
   return (
     <div ref={box} class="trend-chart">
-      <svg width={width} height={height} role="img" aria-label={t('trend.lines')}>
-        <clipPath id="run-clip">
+      <svg width={width} height={height} role="img" aria-label={stat}>
+        <clipPath id={clip}>
           <rect x={left} y={0} width={inner.width} height={height} />
         </clipPath>
         {(scale?.ticks() ?? []).map((tick) => (
@@ -125,27 +132,29 @@ function LineChart({ lines, bins, window, mode, events, stat, step, left }: Prop
             </text>
           </g>
         ))}
-        {axisSteps(window, inner.width / 90).map((at) => (
-          <text key={at} x={x(at)} y={height - BOTTOM + 14} text-anchor="middle">
+        {!flat && axisSteps(window, inner.width / 90).map((at) => (
+          <text key={at} x={x(at)} y={height - bottom + 14} text-anchor="middle">
             {at}
           </text>
         ))}
-        <text class="trend-axis" x={left + inner.width / 2} y={height - 4} text-anchor="middle">
-          {t('select.step')}
-        </text>
+        {!flat && (
+          <text class="trend-axis" x={left + inner.width / 2} y={height - 4} text-anchor="middle">
+            {t('select.step')}
+          </text>
+        )}
         <text class="trend-axis" transform={`translate(14 ${TOP + inner.height / 2}) rotate(-90)`} text-anchor="middle">
           {stat}
         </text>
-        <g clip-path="url(#run-clip)">
+        <g clip-path={`url(#${clip})`}>
           {events.slice(0, 200).map((event, i) => (
-            <line key={i} class="trend-mark" x1={x(event.step)} x2={x(event.step)} y1={TOP} y2={height - BOTTOM} />
+            <line key={i} class="trend-mark" x1={x(event.step)} x2={x(event.step)} y1={TOP} y2={height - bottom} />
           ))}
-          {step !== null && <line class="trend-guide" x1={x(step)} x2={x(step)} y1={TOP} y2={height - BOTTOM} />}
+          {step !== null && <line class="trend-guide" x1={x(step)} x2={x(step)} y1={TOP} y2={height - bottom} />}
           {bins &&
             lines.map((line, i) => (
               <g key={line.label} class={`line-${i % 8}`}>
-                {line.bands && <Band bands={line.bands} row={line.row} bins={bins} x={x} y={y} bottom={height - BOTTOM} />}
-                {line.other && <Band bands={line.other} row={line.row} bins={bins} x={x} y={y} bottom={height - BOTTOM} dashed />}
+                {line.bands && <Band bands={line.bands} row={line.row} bins={bins} x={x} y={y} bottom={height - bottom} />}
+                {line.other && <Band bands={line.other} row={line.row} bins={bins} x={x} y={y} bottom={height - bottom} dashed />}
               </g>
             ))}
         </g>

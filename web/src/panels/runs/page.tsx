@@ -1,9 +1,9 @@
 import { createContext } from 'preact';
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { RunApi, RunEvent, RunInfo, RunRows } from '../../api/runs';
+import type { RunApi, RunEvent, RunFound, RunInfo, RunRows } from '../../api/runs';
 import { failure } from '../../model/failure';
 import { BUSY, type Load } from '../../model/load';
-import { fitRunChoice, formatRunLink, type RunChoice } from '../../model/run_choice';
+import { choiceOf, fitRunChoice, formatRunLink, rowsOf, type RunChoice } from '../../model/run_choice';
 import { runScale } from '../../model/run_scale';
 import { RunTiles } from '../../model/run_tiles';
 import { boundWindow, TILE_BINS, wholeWindow, type Extent, type StepWindow } from '../../model/run_view';
@@ -14,12 +14,13 @@ import { Icon } from '../icons';
 import { RunBar, RunLook } from './bar';
 import { RunEvents } from './events';
 import { RunLines } from './lines';
+import { RunLoss } from './loss';
 import { mapHeight, RunMap, type RunCellPlace } from './map';
 import { useRunLines } from './line_loader';
 import { Failure, Loading, Note } from '../states';
 
 const LIVE_SECONDS = 300; // after the last write
-const POLL = { reading: 150, live: 2000, ended: 20000 }; // ms
+const POLL = { reading: 150, live: 2000, ended: 20000, judging: 1500 }; // ms
 const MOST_LINES = 8;
 
 export const RunContext = createContext<RunApi | null>(null);
@@ -50,7 +51,7 @@ export function RunView({ run }: { run: string }) {
         setMade((now) => (now?.of === wanted && now?.choice?.run === run ? now : { of: wanted, choice: fitRunChoice(value, { ...wanted, run }) }));
         if (first && wanted) setMissing(missingOf(value, wanted));
         first = false;
-        wait = value.behind ? POLL.reading : Date.now() / 1000 - value.changed < LIVE_SECONDS ? POLL.live : POLL.ended;
+        wait = value.behind ? POLL.reading : isLive(value) ? POLL.live : POLL.ended;
       } catch (error) {
         if (gone) return;
         setInfo((now) => (now.at === 'ready' ? now : failure(error)));
@@ -83,6 +84,10 @@ export function RunView({ run }: { run: string }) {
       <RunPage api={api} info={info.value} choice={choice} onChange={change} />
     </>
   );
+}
+
+function isLive({ health, changed }: RunInfo): boolean {
+  return health ? health === 'running' || health === 'behind' || health === 'hung' : Date.now() / 1000 - changed < LIVE_SECONDS;
 }
 
 function missingOf(info: RunInfo, { metric, stat, rank }: Partial<RunChoice>): string[] {
@@ -169,7 +174,7 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
   const [active, setActive] = useState<RunCellPlace | null>(null);
   const [names, setNames] = useState(110); // width of the column of names, which the chart leaves free, too
   const [labels, setLabels] = useState<string[]>([]);
-  const [events, setEvents] = useState<RunEvent[]>([]);
+  const [{ events, judging = false }, setFound] = useState<RunFound>({ events: [] });
   const { rows, tiles, second, otherTiles } = useRunData(api, info, choice, () => draw((count) => count + 1));
   const extent: Extent = { first: info.first_step, last: info.last_step, interval: info.interval };
   const window = choice.steps ? boundWindow({ from: choice.steps[0], to: choice.steps[1] }, extent) : wholeWindow(extent);
@@ -187,8 +192,19 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
     linked.current = setTimeout(() => latest.current.onChange({ ...latest.current.choice, steps }), 400) as unknown as number;
   };
   useEffect(() => {
-    api.events(choice.run).then(setEvents, () => setEvents([]));
-  }, [api, choice.run, Math.floor(info.version / 50)]);
+    let [gone, timer] = [false, 0];
+    const ask = () =>
+      void api.events(choice.run).then(
+        (found) => {
+          if (gone) return;
+          setFound(found);
+          if (found.judging) timer = globalThis.setTimeout(ask, POLL.judging) as unknown as number;
+        },
+        () => !gone && setFound({ events: [] }),
+      );
+    ask();
+    return () => void ((gone = true), clearTimeout(timer));
+  }, [api, choice.run, Math.floor(info.version / 50), info.health]);
 
   const value = rows.at === 'ready' ? rows.value : null;
   const looked = choice.other === null || !second ? 'first' : view;
@@ -208,7 +224,21 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
     marked: labels,
     title: t('select.step'),
   };
+  /** Its steps, in the metric and on the rank that show it, with the lines of what began it. */
+  const onEvent = (event: RunEvent) => {
+    const { from, to } = around(event.step, shown, extent);
+    const next = choiceOf(info, choice, event);
+    onChange({ ...next, steps: [Math.floor(from), Math.ceil(to)] });
+    setLabels(rowsOf(event, next.fold).slice(0, MOST_LINES));
+  };
+  // The lines of the first finding that the map shows stand there until others are chosen.
+  const culprits = useMemo(() => events.find((event) => event.metric === choice.metric && event.stat === choice.stat && (event.rows ?? []).length > 0), [events, choice.metric, choice.stat]);
+  const untouched = useRef(true);
+  useEffect(() => {
+    if (untouched.current && culprits) setLabels(rowsOf(culprits, choice.fold).slice(0, MOST_LINES));
+  }, [culprits]);
   const pick = (cell: RunCellPlace) => {
+    untouched.current = false;
     const label = value?.rows[cell.row]?.label;
     if (label !== undefined) setLabels((now) => (now.includes(label) ? now : [...now, label].slice(-MOST_LINES)));
   };
@@ -234,6 +264,7 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
         onFit={setFit}
         onWhole={() => onWindow(wholeWindow(extent))}
       />
+      <RunLoss api={api} info={info} choice={choice} otherRank={second?.rank ?? null} window={shown} extent={extent} events={ownEvents} step={active?.step ?? null} left={names} />
       <div class="trend-map" style={{ flexBasis: `${mapHeight(value?.rows.length ?? 20)}px` }}>
         {rows.at === 'failed' ? (
           <Failure failed={rows} leave />
@@ -245,7 +276,7 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
           <RunMap picture={picture} extent={extent} window={shown} fit={fit} onWindow={onWindow} onActive={setActive} onPick={pick} onNames={setNames} painted={markPainted} />
         )}
       </div>
-      {ownEvents.length > 0 && <RunEvents events={ownEvents} onStep={(step) => onWindow(around(step, shown, extent))} />}
+      {(events.length > 0 || judging) && <RunEvents events={events} judging={judging} rank={choice.rank} onEvent={onEvent} />}
       <RunLines
         lines={lines}
         bins={bins}
@@ -256,8 +287,8 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
         stat={`${choice.metric} ${choice.stat}`}
         step={active?.step ?? null}
         left={names}
-        onRemove={(label) => setLabels((now) => now.filter((each) => each !== label))}
-        onClear={() => setLabels([])}
+        onRemove={(label) => ((untouched.current = false), setLabels((now) => now.filter((each) => each !== label)))}
+        onClear={() => ((untouched.current = false), setLabels([]))}
       />
     </main>
   );
