@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         CompareInternalError,
         CompareResult,
     )
+    from ._show import ShownPage, show
 
 __version__ = "0.1.0"
 
@@ -27,9 +28,11 @@ __all__ = [
     "CompareInternalError",
     "CompareOptions",
     "CompareResult",
+    "ShownPage",
     "__version__",
     "compare",
     "compare_distributed",
+    "show",
 ]
 
 if clash():
@@ -40,9 +43,9 @@ def __getattr__(name: str) -> Any:
     """Loads the comparison on first use, so that a training script that only records does not pay for it."""
     if name not in __all__:
         raise AttributeError(f"module 'msprobe' has no attribute {name!r}")
-    from . import _compare, _compare_result
+    from . import _compare, _compare_result, _show
 
-    return getattr(_compare if hasattr(_compare, name) else _compare_result, name)
+    return getattr(next(room for room in (_compare, _compare_result, _show) if hasattr(room, name)), name)
 
 
 def __dir__() -> list[str]:

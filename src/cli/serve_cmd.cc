@@ -17,6 +17,7 @@
 #include "dump/reader.h"
 #include "json/writer.h"
 #include "serve/server.h"
+#include "serve/token.h"
 #include "view/query/viewer.h"
 
 extern char** environ;
@@ -27,7 +28,7 @@ namespace {
 constexpr uint16_t kUsualPort = 6006;
 
 struct ServeArgs {
-  std::string directory;
+  std::string directory, token_file;
   int port = -1;  // not given
   bool open = false, no_convert = false;
 };
@@ -83,6 +84,9 @@ StatusOr<std::unique_ptr<serve::Server>> StartServer(const ServeArgs& args) {
   // Also when the file at that path was replaced meanwhile, this is the same msprobe.
   if (!args.no_convert) options.converter = "/proc/self/exe";
   options.port = args.port < 0 ? kUsualPort : static_cast<uint16_t>(args.port);
+  if (!args.token_file.empty()) {
+    MSP_ASSIGN_OR_RETURN(options.token, serve::TokenOfFile(args.token_file));
+  }
   MSP_ASSIGN_OR_RETURN(auto viewer, view::Viewer::Open(args.directory));
   auto server = serve::Server::Start(std::move(viewer), options);
   if (server.ok() || args.port >= 0) return server;
@@ -103,11 +107,15 @@ Status RunServe(const ServeArgs& args, bool json) {
 
 void RegisterServe(CLI::App& app, CommandContext* context) {
   auto args = std::make_shared<ServeArgs>();
-  CLI::App* cmd = app.add_subcommand("serve", "show the graphs (.vis.db files) below a directory in a browser");
+  CLI::App* cmd = app.add_subcommand(
+      "serve", "show graphs, reports, dumps, monitored runs and trends below a directory in a browser");
   cmd->add_option("directory", args->directory, "directory with .vis.db files, or one such file")->required();
   cmd->add_option("--port", args->port,
                   "port on 127.0.0.1; 0 for a free one (default: 6006, or a free one when it is taken)")
       ->check(CLI::Range(0, 65535));
+  cmd->add_option(
+      "--token-file", args->token_file,
+      "file with the token of the address, made if it is not there: with --port the address stays the same");
   cmd->add_flag("--open", args->open, "open the page in the browser");
   cmd->add_flag("--no_convert,--no-convert", args->no_convert, "do not offer conversion of dumps in the page")
       ->envname("MSPROBE_NO_CONVERT");

@@ -317,7 +317,10 @@ void Server::Stop() { impl_->io.stop(); }
 StatusOr<std::unique_ptr<Server>> Server::Start(std::unique_ptr<view::Viewer> viewer, const ServerOptions& options) {
   auto impl = std::make_unique<Impl>(options);
   impl->viewer = std::move(viewer);
-  MSP_ASSIGN_OR_RETURN(impl->token, MakeToken());
+  impl->token = options.token;
+  if (impl->token.empty()) {
+    MSP_ASSIGN_OR_RETURN(impl->token, MakeToken());
+  }
   const tcp::endpoint where(asio::ip::address_v4::loopback(), options.port);
   error_code ec;
   impl->acceptor.open(where.protocol(), ec);

@@ -14,6 +14,7 @@ namespace msprobe::serve {
 
 struct ServerOptions {
   uint16_t port = 0;  ///< 0: a free one
+  std::string token;  ///< "": a new one
   int threads = 4;    ///< answers that are worked on at the same time
   int max_connections = 128;
   std::chrono::milliseconds request_timeout{15000};  ///< for a whole request, and for a whole answer to be taken

@@ -1,10 +1,16 @@
 #include "serve/token.h"
 
+#include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 
+#include "base/file.h"
 #include "base/message.h"
 
 namespace msprobe::serve {
@@ -24,6 +30,34 @@ StatusOr<std::string> MakeToken() {
   for (const unsigned char b : bytes) {
     token += kHex[b >> 4];
     token += kHex[b & 15];
+  }
+  return token;
+}
+
+StatusOr<std::string> TokenOfFile(const std::string& path) {
+  constexpr size_t kLeastToken = 16, kMostToken = 128;
+  struct stat st {};
+  if (lstat(path.c_str(), &st) != 0) {
+    if (errno != ENOENT) return BadInput(Msg("{} cannot be read ({})", path, KnownText(std::strerror(errno))));
+    MSP_ASSIGN_OR_RETURN(std::string token, MakeToken());
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const std::string line = token + "\n";
+    const bool written = fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (!written) return BadInput(Msg("{} cannot be written ({})", path, KnownText(std::strerror(error))));
+    return token;
+  }
+  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0) {
+    return BadInput(Msg("{} is to be a file that only you can read: chmod 600 {}", path, path));
+  }
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const std::string token(file.text().substr(0, file.text().find_first_of("\r\n")));
+  const bool plain = std::all_of(token.begin(), token.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  if (!plain || token.size() < kLeastToken || token.size() > kMostToken) {
+    return BadInput(
+        Msg("the first line of {} is no token: {} to {} letters and digits, or remove it and a new one is made", path,
+            kLeastToken, kMostToken));
   }
   return token;
 }

@@ -40,7 +40,8 @@ class WindowHost implements Host {
     return location.hash;
   }
   writeLink(hash: string, entry: boolean): void {
-    if (hash === location.hash) return;
+    // A frame of a notebook has no address of its own.
+    if (hash === location.hash || !/^(https?|file):$/.test(location.protocol)) return;
     const address = location.pathname + location.search + hash;
     if (entry) history.pushState(null, '', address);
     else history.replaceState(null, '', address);
