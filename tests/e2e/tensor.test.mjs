@@ -52,6 +52,8 @@ test('an item shows both sides, their difference and its worst elements', async 
   });
   await counts(page.locator('[data-test=heat]'), 3);
   await counts(page.locator('[data-test=histogram]'), 2);
+  await shows(page.locator('[data-test=scatter-fit]'), /^slope 1, offset 0\.00\d+, r 0\.99\d$/);
+  assert.ok((await page.locator('.scatter-points').getAttribute('d')).split('M').length > 300, 'points of both sides');
   await shows(page.locator('.tensor-facts'), /1 NaN[\s\S]*17,999 of 19,200 elements are equal[\s\S]*NaN or infinite on one side only: 1\./);
   await page.locator('[data-test=tensor-slice]').fill('1');
   await page.keyboard.press('Enter');

@@ -88,6 +88,49 @@ class Worst {
   std::vector<PreviewElement> list_;
 };
 
+/// Sums over pairs, and some of the pairs.
+class Scatter {
+ public:
+  void Add(int64_t index, int64_t stride, double golden, double target) {
+    constexpr double kMost = 1e30;  // beyond it are the limits that masks are made of
+    if (!(std::fabs(golden) < kMost && std::fabs(target) < kMost)) return;
+    ++count_;
+    x_ += golden, y_ += target;
+    xx_ += static_cast<long double>(golden) * golden;
+    yy_ += static_cast<long double>(target) * target;
+    xy_ += static_cast<long double>(golden) * target;
+    // Another place of each stretch, so that not all points are of one column.
+    const uint64_t place = static_cast<uint64_t>(index / stride) * 0x9E3779B97F4A7C15u >> 33;
+    if (static_cast<uint64_t>(index % stride) == place % static_cast<uint64_t>(stride)) {
+      points_.emplace_back(golden, target);
+    }
+  }
+  void Fold(const Scatter& later) {
+    count_ += later.count_;
+    x_ += later.x_, y_ += later.y_, xx_ += later.xx_, yy_ += later.yy_, xy_ += later.xy_;
+    points_.insert(points_.end(), later.points_.begin(), later.points_.end());
+  }
+  std::optional<PreviewFit> Fit() const {
+    const long double n = static_cast<long double>(count_);
+    if (count_ < 2) return std::nullopt;
+    const long double sxx = xx_ - x_ * x_ / n, syy = yy_ - y_ * y_ / n, sxy = xy_ - x_ * y_ / n;
+    // What is left of a constant side is what rounding leaves.
+    constexpr long double kNothing = 1e-16L;
+    if (!(sxx > kNothing * xx_) || !(syy > kNothing * yy_)) return std::nullopt;
+    const long double slope = sxy / sxx;
+    PreviewFit fit{count_, static_cast<double>(slope), static_cast<double>((y_ - slope * x_) / n),
+                   static_cast<double>(sxy / std::sqrt(sxx * syy))};
+    fit.correlation = std::clamp(fit.correlation, -1.0, 1.0);
+    return fit;
+  }
+  std::vector<std::pair<double, double>> TakePoints() { return std::move(points_); }
+
+ private:
+  int64_t count_ = 0;
+  long double x_ = 0, y_ = 0, xx_ = 0, yy_ = 0, xy_ = 0;
+  std::vector<std::pair<double, double>> points_;
+};
+
 /// NaN where only one side is finite, or both are not in different ways.
 double DifferenceOf(double target, double golden) {
   if (std::isfinite(target) && std::isfinite(golden)) return target - golden;
@@ -193,6 +236,7 @@ class Previewer {
     Range target, golden, difference;
     int64_t equal = 0;
     Worst worst;
+    Scatter scatter;
     std::vector<int64_t> target_counts, golden_counts, difference_counts;
     HeatMap target_heat, golden_heat, difference_heat;
   };
@@ -238,6 +282,7 @@ class Previewer {
           all.difference.Fold(f.difference);
           all.equal += f.equal;
           all.worst.Fold(f.worst);
+          all.scatter.Fold(f.scatter);
         }));
     if (golden_view_ && !paired_) {
       MSP_RETURN_IF_ERROR(InParts(
@@ -253,6 +298,8 @@ class Previewer {
     if (out_.difference) {
       out_.difference->equal = all.equal;
       out_.difference->not_finite = all.difference.nan;
+      out_.difference->fit = all.scatter.Fit();
+      out_.difference->points = all.scatter.TakePoints();
       // Differences of finite numbers may be infinite: they are beyond the last bin.
       const double most = std::max({all.difference.max, -all.difference.min, 0.0});
       SetRange(-most, most, kPreviewBins + 1, &out_.difference->histogram);
@@ -262,6 +309,7 @@ class Previewer {
   }
 
   void Look(int64_t begin, int64_t end, Found* f) const {
+    const int64_t stride = std::max<int64_t>(1, (target_.count() + kPreviewPoints - 1) / kPreviewPoints);
     ForEach(target_, paired_ ? &golden_ : nullptr, begin, end, [&](int64_t index, double t, double g) {
       f->target.Add(t);
       if (!paired_) {
@@ -269,6 +317,7 @@ class Previewer {
         return;
       }
       f->golden.Add(g);
+      f->scatter.Add(index, stride, g, t);
       const double d = DifferenceOf(t, g);
       f->difference.Add(d);
       if (d == 0) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -54,10 +55,19 @@ struct PreviewElement {
 };
 
 /// target - golden; where both are the same NaN or infinity it is zero.
+/// The line that fits the target best over the golden side: what is scaled, shifted or in another order shows there.
+struct PreviewFit {
+  int64_t count = 0;  ///< elements that are finite on both sides, and no limit of a mask
+  double slope = 0, offset = 0, correlation = 0;
+};
+inline constexpr int64_t kPreviewPoints = 600;
+
 struct PreviewDifference {
   int64_t equal = 0, not_finite = 0;  ///< `not_finite`: only one side is, or they are infinite in other ways
   Histogram histogram;
   HeatMap heat;
+  std::optional<PreviewFit> fit;                  ///< none where one side is constant
+  std::vector<std::pair<double, double>> points;  ///< (golden, target) of at most kPreviewPoints elements
 };
 
 struct TensorPreview {

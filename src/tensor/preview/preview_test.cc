@@ -105,6 +105,39 @@ TEST(Preview, PairAgainstPlainLoops) {
   EXPECT_EQ(heat.cells, cells);
 }
 
+TEST(Preview, LineOfTheTargetOverTheGoldenSide) {
+  const std::vector<int64_t> shape{40, 50};
+  std::vector<float> g(2000), t(2000);
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal;
+  for (size_t i = 0; i < g.size(); ++i) {
+    g[i] = normal(random);
+    t[i] = 1.25f * g[i] + 0.5f;
+  }
+  g[7] = t[7] = -3.4e38f;  // of a mask
+  t[8] = static_cast<float>(kNan);
+  const TensorView golden = View(g, shape, DType::kFloat32);
+  const auto p = *PreviewTensors(View(t, shape, DType::kFloat32), &golden);
+  ASSERT_TRUE(p.difference && p.difference->fit);
+  EXPECT_EQ(p.difference->fit->count, 1998);
+  EXPECT_NEAR(p.difference->fit->slope, 1.25, 1e-6);
+  EXPECT_NEAR(p.difference->fit->offset, 0.5, 1e-6);
+  EXPECT_NEAR(p.difference->fit->correlation, 1, 1e-9);
+  EXPECT_GT(p.difference->points.size(), 400u);
+  EXPECT_LE(p.difference->points.size(), static_cast<size_t>(kPreviewPoints));
+  for (const auto& [x, y] : p.difference->points) EXPECT_NEAR(y, 1.25 * x + 0.5, 1e-5);
+}
+
+TEST(Preview, NoLineThroughAConstant) {
+  const std::vector<int64_t> shape{4};
+  const std::vector<float> g{2, 2, 2, 2}, t{1, 2, 3, 4};
+  const TensorView golden = View(g, shape, DType::kFloat32);
+  const auto p = *PreviewTensors(View(t, shape, DType::kFloat32), &golden);
+  ASSERT_TRUE(p.difference);
+  EXPECT_FALSE(p.difference->fit);
+  EXPECT_EQ(p.difference->points.size(), 4u);
+}
+
 TEST(Preview, SameForAnyNumberOfThreads) {
   std::vector<double> t(1 << 19), g(t.size());
   for (size_t i = 0; i < t.size(); ++i) {

@@ -194,6 +194,19 @@ std::string ToJson(const TensorDetail& d, int digits) {
     json.Member("not_finite", diff.not_finite);
     WriteHistogram(&json, diff.histogram);
     WriteHeat(&json, diff.heat, digits);
+    if (diff.fit) {
+      json.ObjectMember("fit", [&] {
+        json.Member("count", diff.fit->count);
+        Figure(&json, "slope", diff.fit->slope);
+        Figure(&json, "offset", diff.fit->offset);
+        Figure(&json, "correlation", diff.fit->correlation);
+      });
+    }
+    for (const bool golden : {true, false}) {
+      json.Key(golden ? "points_golden" : "points_target"), json.BeginArray();
+      for (const auto& point : diff.points) json.Rounded(golden ? point.first : point.second, digits);
+      json.EndArray();
+    }
     json.EndObject();
   } else {
     json.Null();

@@ -33,6 +33,14 @@ export interface TensorSide {
   heat: HeatMap;
 }
 
+/** The line that fits the target best over the golden side. */
+export interface TensorFit {
+  count: number; // elements
+  slope: Value;
+  offset: Value;
+  correlation: Value;
+}
+
 export interface WorstElement {
   place: number[];
   value: Value;
@@ -44,7 +52,7 @@ export interface TensorPreview {
   tensor: TensorSide;
   partner: TensorSide | null;
   missing: string; // why there is no partner
-  difference: { equal: number; not_finite: number; histogram: Histogram; heat: HeatMap } | null;
+  difference: { equal: number; not_finite: number; histogram: Histogram; heat: HeatMap; fit?: TensorFit; points_golden?: number[]; points_target?: number[] } | null; // points: pages of earlier releases have none
   slice: number;
   place: number[];
   worst: WorstElement[];

@@ -9,6 +9,7 @@ import { failure } from '../model/failure';
 import { BUSY, IDLE, type Load } from '../model/load';
 import { useApp, useSession, useText } from './context';
 import { HeatMapView } from './heat_map';
+import { Scatter } from './scatter';
 import { Icon } from './icons';
 import { Failure, Loading, Note, ServerLine } from './states';
 
@@ -155,8 +156,9 @@ function Preview({ preview }: { preview: TensorPreview }) {
         )}
       </div>
       <div class="tensor-parts">
-        <Bars title={t('tensor.values')} own={own} histogram={tensor.histogram} other={partner?.histogram} />
+        {difference && <Scatter difference={difference} worst={preview.worst} />}
         {difference && <Bars title={t('tensor.difference')} own={t('tensor.difference')} histogram={difference.histogram} tone="difference" />}
+        <Bars title={t('tensor.values')} own={own} histogram={tensor.histogram} other={partner?.histogram} />
         <HeatMapView title={own} map={tensor.heat} scale={scale} />
         {partner && <HeatMapView title={t('side.Bench')} map={partner.heat} scale={scale} />}
         {difference && <HeatMapView title={t('tensor.difference')} map={difference.heat} scale={heatScale([difference.heat])} />}
