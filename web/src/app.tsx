@@ -5,7 +5,7 @@ import type { Session } from './model/session';
 import { useApp, usePalette, usePrefer, useSession, useText } from './panels/context';
 import { ConvertView } from './panels/convert';
 import { Details } from './panels/details';
-import { FilesView } from './panels/files';
+import { FilesView } from './panels/files/page';
 import { fit, Graphs, type Views } from './panels/graphs';
 import { Help } from './panels/help';
 import { MatchingBar } from './panels/matching';

@@ -1,5 +1,4 @@
 // What the server says; docs/page_api.md is the contract.
-import type { Outcome } from './verdict';
 
 export type Side = 'NPU' | 'Bench';
 export const OTHER: Record<Side, Side> = { NPU: 'Bench', Bench: 'NPU' };
@@ -30,6 +29,8 @@ export interface FileList {
   dumps?: DumpEntry[];
   skipped: { file: string; reason: string }[];
 }
+
+export type Outcome = 'origin' | 'equal' | 'round_off' | 'unknown';
 
 /** A page that a tool has written, and what it concludes. */
 export interface ReportEntry extends FileEntry {

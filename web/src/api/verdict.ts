@@ -1,7 +1,7 @@
 // What the tool says of a whole file, over all ranks and steps; docs/en/compare/verdict.md describes the fields.
-import type { Side } from './types';
+import type { Outcome, Side } from './types';
 
-export type Outcome = 'origin' | 'equal' | 'round_off' | 'unknown';
+export type { Outcome };
 
 /** How a value is wrong; docs/en/compare/anatomy.md. Of "unexplained" there is nothing but the kind. */
 export interface Anatomy {

@@ -187,6 +187,7 @@ export const en = {
   'view.splitter': 'Width of the left graph',
   'view.dockSize': 'Width of the list of nodes',
   'view.detailsSize': 'Height of the details',
+  'view.other': 'Show {side}',
   'view.map': 'Minimap of the whole graph',
   'view.fit': 'Fit into view (f)',
   'graph.label': 'Graph of {side}. Arrow keys move, Enter opens or closes a module.',

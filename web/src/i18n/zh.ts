@@ -188,6 +188,7 @@ export const zh: Catalogue = {
   'view.splitter': '左侧图的宽度',
   'view.dockSize': '节点列表的宽度',
   'view.detailsSize': '详情面板的高度',
+  'view.other': '查看{side}',
   'view.map': '缩略图',
   'view.fit': '自适应显示（f）',
   'graph.label': '{side}的图。方向键移动，回车展开或折叠模块。',

@@ -70,7 +70,6 @@ export class Session implements SessionPort {
   }
 
   // --- files and graphs
-
   /** `openLone`: with a single file there is nothing to choose, and no list is drawn first. */
   async loadFiles(openLone = false): Promise<void> {
     this.store.set({ files: BUSY });
@@ -94,13 +93,6 @@ export class Session implements SessionPort {
   openConvert(): void {
     this.convert?.open();
     if (this.state.convert.open) this.leavePlace(CONVERT_HASH);
-  }
-
-  /** A graph of a dump, or of two that are compared: without the form, which is filled in for another try. */
-  convertDumps(target: string, golden = ''): void {
-    this.convert?.fill({ target, golden });
-    this.openConvert();
-    void this.convert?.start();
   }
 
   closeConvert(): void {

@@ -23,6 +23,7 @@ export function Graphs({ views }: { views: Views }) {
   const split = useApp((state) => state.split);
   const prefer = usePrefer();
   const area = useRef<HTMLDivElement>(null);
+  const [front, setFront] = useState<Side>('NPU'); // on a narrow screen, which has room for one
   useEffect(() => session.onReveal((side, node) => reveal(session, views, side, node)), [session, views]);
   if (graph.at === 'failed') return <Failure failed={graph} retry={() => retry(session)} leave />;
   if (graph.at !== 'ready') return <Loading />;
@@ -31,15 +32,21 @@ export function Graphs({ views }: { views: Views }) {
     const box = area.current!.getBoundingClientRect();
     return (event.clientX - box.left) / box.width;
   };
+  const other = OTHER[front];
   return (
     <div class="graphs" ref={area}>
-      <div class="pane" style={{ flexGrow: Bench ? split : 1 }}>
+      {Bench && (
+        <button class="text-button pane-other" data-test="pane-other" onClick={() => setFront(other)}>
+          {t('view.other', { side: t(`side.${other}`) })}
+        </button>
+      )}
+      <div class={`pane ${Bench && front !== 'NPU' ? 'behind' : ''}`} style={{ flexGrow: Bench ? split : 1 }}>
         <Pane key={treeKeyOf(NPU)} side="NPU" tree={NPU} views={views} title={t(Bench ? 'side.NPU' : 'side.single')} />
       </div>
       {Bench && (
         <>
           <Splitter label={t('view.splitter')} vertical value={split} min={0.15} max={0.85} step={0.05} onMove={share} onChange={(value) => prefer({ split: value })} />
-          <div class="pane" style={{ flexGrow: 1 - split }}>
+          <div class={`pane ${front !== 'Bench' ? 'behind' : ''}`} style={{ flexGrow: 1 - split }}>
             <Pane key={treeKeyOf(Bench)} side="Bench" tree={Bench} views={views} title={t('side.Bench')} />
           </div>
         </>

@@ -4,6 +4,7 @@ import { markdownOf, splitPlace } from '../theme/headline';
 import { useApp, useCopy, useSession, useText } from './context';
 import { Icon } from './icons';
 import { ServerLine } from './states';
+import { OriginBars } from './value_bars';
 
 /** What is wrong with the whole run, in the words of the command line, before anything about one graph. */
 export function VerdictCard() {
@@ -37,6 +38,7 @@ export function VerdictCard() {
           </button>
         )}
       </div>
+      {story.compared && <OriginBars origin={story.origins[0]} />}
       {lines.length > 0 && (
         <dl>
           {lines.map((line, index) => {

@@ -1,8 +1,8 @@
-import { useApp, useSession, useText } from './context';
-import { listedReports } from '../model/file_list';
-import { FileLists } from './file_lists';
-import { Icon } from './icons';
-import { Failure, Loading, ServerLine } from './states';
+import { useApp, useSession, useText } from '../context';
+import { listedReports } from '../../model/file_list';
+import { FileLists } from './lists';
+import { Icon } from '../icons';
+import { Failure, Loading, ServerLine } from '../states';
 
 /** The first thing one sees: what there is to look at. */
 export function FilesView() {

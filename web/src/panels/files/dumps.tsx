@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
-import type { DumpEntry } from '../api/types';
-import { useApp, useSession, useText } from './context';
-import { dateText, FileName } from './file_lists';
-import { Icon } from './icons';
+import type { DumpEntry } from '../../api/types';
+import { useApp, useSession, useText } from '../context';
+import { dateText, FileName } from './name';
+import { Icon } from '../icons';
 
 /** Recorded runs: the graph of one, or a comparison of two. */
 export function Dumps({ list }: { list: DumpEntry[] }) {
@@ -10,6 +10,12 @@ export function Dumps({ list }: { list: DumpEntry[] }) {
   const t = useText();
   const language = useApp((state) => state.language);
   const [chosen, setChosen] = useState<string[]>([]); // the target, then the golden side
+  /** Without the form, which is filled in for another try. */
+  const convert = (target: string, golden = '') => {
+    session.convert?.fill({ target, golden });
+    session.openConvert();
+    void session.convert?.start();
+  };
   const name = (file: string) => (file === '.' ? t('dumps.here') : file);
   const choose = (file: string, on: boolean) => setChosen((now) => (on ? [...now, file].slice(-2) : now.filter((each) => each !== file)));
   const [target, golden] = chosen;
@@ -25,7 +31,7 @@ export function Dumps({ list }: { list: DumpEntry[] }) {
             </button>
           )}
           <span class="spacer" />
-          <button class="button primary" data-test="dumps-compare" disabled={golden === undefined} onClick={() => session.convertDumps(target!, golden)}>
+          <button class="button primary" data-test="dumps-compare" disabled={golden === undefined} onClick={() => convert(target!, golden)}>
             {t('dumps.compare')}
           </button>
         </div>
@@ -42,7 +48,7 @@ export function Dumps({ list }: { list: DumpEntry[] }) {
               </td>
               <td class="dump-about">{[t('files.ranks', { count: ranks }), t('files.steps', { count: steps }), dateText(mtime, language)].join(' · ')}</td>
               <td class="dump-way">
-                <button class="button" data-test="dump-build" onClick={() => session.convertDumps(file)}>
+                <button class="button" data-test="dump-build" onClick={() => convert(file)}>
                   <Icon name="convert" />
                   {t('dumps.build')}
                 </button>

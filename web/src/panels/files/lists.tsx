@@ -1,13 +1,14 @@
 import { useEffect, useMemo, useReducer, useState } from 'preact/hooks';
-import type { DumpEntry, FileEntry } from '../api/types';
-import { dumpsOf } from '../model/compared';
-import { FILE_KINDS, FILE_ORDERS, reportNote, shownFiles, type FileKind, type FileOrder, type ListedReport, type ListNote } from '../model/file_list';
-import type { FileNote } from '../model/file_notes';
-import { fileSize, grouped } from '../model/format';
-import { useApp, usePrefer, useSession, useText } from './context';
+import type { DumpEntry, FileEntry } from '../../api/types';
+import { dumpsOf } from '../../model/compared';
+import { FILE_KINDS, FILE_ORDERS, reportNote, shownFiles, type FileKind, type FileOrder, type ListedReport, type ListNote } from '../../model/file_list';
+import type { FileNote } from '../../model/file_notes';
+import { fileSize, grouped } from '../../model/format';
+import { useApp, usePrefer, useSession, useText } from '../context';
 import { Dumps } from './dumps';
-import { Icon } from './icons';
-import { arrowsChoose } from './segments';
+import { dateText, FileName } from './name';
+import { Icon } from '../icons';
+import { arrowsChoose } from '../segments';
 
 const FEW = 8; // files that need no filter
 
@@ -160,21 +161,5 @@ function Note({ note, kind }: { note: ListNote | null | undefined; kind?: string
       )}
       <span class="muted file-about" title={dumps?.full.join('\n')}>{about.filter(Boolean).join(' · ')}</span>
     </>
-  );
-}
-
-export function dateText(seconds: number, language: string): string {
-  const format = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short' });
-  return format.format(new Date(seconds * 1000));
-}
-
-export function FileName({ file }: { file: string }) {
-  const slash = file.lastIndexOf('/') + 1;
-  return (
-    <span>
-      <span class="muted">{file.slice(0, slash)}</span>
-      <wbr />
-      {file.slice(slash)}
-    </span>
   );
 }
