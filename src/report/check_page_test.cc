@@ -25,7 +25,7 @@ std::string Row(const std::string& name, const std::string& verdict, const std::
 class CheckPageTest : public ::testing::Test {
  protected:
   const JsonValue& Read(const std::string& table) {
-    const auto data = CheckPageData(table, {"a.vis.db"});
+    const auto data = CheckPageData(table, {"a.vis.db"}, &head_);
     EXPECT_TRUE(data.ok());
     text_ = data.ok() ? *data : "{}";
     EXPECT_TRUE(ParseJson(text_, "page", &doc_).ok());
@@ -33,6 +33,7 @@ class CheckPageTest : public ::testing::Test {
   }
 
   TempDir dir_;
+  ReportHead head_;
   std::string text_;
   JsonDoc doc_;
 };
@@ -116,10 +117,10 @@ TEST_F(CheckPageTest, RangesOfHostileHistogramsAreBounded) {
 }
 
 TEST_F(CheckPageTest, AnotherTableIsRefused) {
-  const auto data = CheckPageData(dir_.Write("accuracy_checking_float64_1.csv", "a,b,c\r\n1,2,3\r\n"));
+  const auto data = CheckPageData(dir_.Write("accuracy_checking_float64_1.csv", "a,b,c\r\n1,2,3\r\n"), {}, &head_);
   ASSERT_FALSE(data.ok());
   EXPECT_TRUE(Contains(data.status().message(), "no table of acc_check"));
-  EXPECT_FALSE(CheckPageData(dir_.path() + "/nowhere.csv").ok());
+  EXPECT_FALSE(CheckPageData(dir_.path() + "/nowhere.csv", {}, &head_).ok());
 }
 
 }  // namespace
