@@ -217,9 +217,9 @@ TEST(Checklist, LayersWithoutExpertsInFront) {
 
 TEST(Checklist, WhatOnlyARunKnowsIsNoDefault) {
   const auto run = [](const char* accumulation, const char* eps) {
-    return RunOf(ConfigDialect::kHfTrainer, {{"per_device_train_batch_size", "4"},
-                                             {"gradient_accumulation_steps", accumulation},
-                                             {"adam_epsilon", eps}});
+    return RunOf(
+        ConfigDialect::kHfTrainer,
+        {{"per_device_train_batch_size", "4"}, {"gradient_accumulation_steps", accumulation}, {"adam_epsilon", eps}});
   };
   EXPECT_EQ(Verdict(run("$(nproc)", "1e-8"), run("8", "1e-8"), "optimizer.global_batch_size"), "ask");
   EXPECT_EQ(Verdict(run("8", "${EPS}"), run("8", "1e-6"), "optimizer.eps"), "ask") << "not the default of the stack";

@@ -11,7 +11,6 @@
 namespace msprobe {
 namespace {
 
-
 /// Without the dot in front.
 std::string Bare(const std::string& item) { return item.empty() ? item : item.substr(1); }
 

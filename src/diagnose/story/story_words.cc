@@ -423,8 +423,8 @@ std::string StoryHeadline(const Story& story, Language language) {
   std::string answer = CleanHeadline(say, story);
   if (!story.origins.empty()) {
     const std::string what = OriginText(say, story.origins.front());
-    answer = story.Drifts() ? say({"Origin unknown: {}", "源头未知：{}"}, what)
-                            : say({"Origin: {}", "误差源头：{}"}, what);
+    answer =
+        story.Drifts() ? say({"Origin unknown: {}", "源头未知：{}"}, what) : say({"Origin: {}", "误差源头：{}"}, what);
   }
   if (!unseen.empty() && !answer.empty()) unseen += say({". ", "。"});
   return OneLine(unseen + answer);
