@@ -40,7 +40,11 @@ def test_a_run_that_capture_leaves_alone(tmp_path):
     assert len(entries(tmp_path / "dump" / "step1" / "rank")) > 50
     page = (tmp_path / "out" / "certificate.md").read_text()
     assert page.startswith("# Certified\n") and "| rank | 1 |" in page
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["certificate.json", "certificate.md"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "certificate.html",
+        "certificate.json",
+        "certificate.md",
+    ]
 
     write_config(tmp_path, dump_path=str(tmp_path / "other"))
     # As if the tool had touched a gradient.

@@ -511,7 +511,7 @@ def test_help_is_by_intent_and_ends_in_examples():
         assert set(lines) <= {name}
     brief, whole = run(["compare", "--help"]).stdout, run(["compare", "--help-all"]).stdout
     options = re.compile(r"^  (?:-\w,)?--\w", re.M)
-    assert len(options.findall(brief)) <= 21 < 36 <= len(options.findall(whole))
+    assert len(options.findall(brief)) <= 22 < 36 <= len(options.findall(whole))
     assert "Which ops are partners:" in brief
     assert "--is_print_compare_log" in whole.replace(brief, "") and "--is_print_compare_log" not in brief
 
