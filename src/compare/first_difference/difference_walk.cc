@@ -458,6 +458,7 @@ class Walk {
     if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);
     if (grows_ == SIZE_MAX) return;
     out_.source = Found(Kind::kGrows, answer_at_ = grows_, RulerVerdict::kInherited, 0);
+    out_.source.coarse = coarsest_ > in_.pair.options.thresholds->tolerance_float32;
   }
 
   const WalkInput& in_;

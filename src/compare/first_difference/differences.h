@@ -55,6 +55,7 @@ struct FirstDifference {
   double factor = 0;        // of `pieces`: the gradients of most parameters over those of the golden run; 0: not known
   bool pieces = false;      // of kShape: the same data in micro batches of another size
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
+  bool coarse = false;      // of kGrows: half precision rounds, which adds up to much by itself
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
   std::vector<int> copies;  // of kParameter: ranks that had the same a step before, and no longer have

@@ -50,6 +50,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.function = d.function;
   out.item = Bare(d.item);
   out.recomputed = d.recomputed;
+  out.coarse = d.coarse;
   out.hidden = d.hidden;
   out.alone = d.alone;
   out.buffer = d.buffer;

@@ -59,6 +59,7 @@ struct StoryOrigin {
   std::vector<std::string> fused;  // modules that the golden run computes as one with it: one of them is meant
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
+  bool coarse = false;             // of kGrows: half precision rounds, which adds up to much by itself
   bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
   bool buffer = false;             // kWeight: no parameter but a buffer
   bool alone = false;              // kShape: one process made each dump
@@ -129,8 +130,12 @@ struct Story {
   std::string first_not_compared;  // the first of them
   /// All that was given could be seen.
   bool whole() const { return gaps.empty() && unread == 0 && not_compared == 0; }
-  /// Small differences add up and no op stands out: where they show is told, what made them is not known.
-  bool Drifts() const { return !origins.empty() && origins.front().cause == Cause::kGrows; }
+  /// Small differences add up and no op stands out, in half precision or in what an optimizer made of rounding: where
+  /// they show is told, what made them is not known. Those of float32 have a cause in that module.
+  bool Drifts() const {
+    return !origins.empty() && origins.front().cause == Cause::kGrows &&
+           (origins.front().coarse || !origins.front().parameter.empty());
+  }
   /// What is equal as far as it was seen is not known to be equal.
   void Weigh();
 };

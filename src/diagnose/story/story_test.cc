@@ -166,6 +166,9 @@ TEST(Story, SaysThatThereIsNothingOnlyWhenItKnows) {
 TEST(Story, WhatAddsUpHasNoKnownOrigin) {
   Story story = Told(OfWeight());
   story.origins[0].cause = Cause::kGrows;
+  story.origins[0].parameter.clear();
+  EXPECT_TRUE(StoryHeadline(story, Language::kEnglish).starts_with("Origin: ")) << "float32 adds up to little";
+  story.origins[0].coarse = true;
   EXPECT_TRUE(StoryHeadline(story, Language::kEnglish).starts_with("Origin unknown: "));
   EXPECT_TRUE(StoryHeadline(story, Language::kChinese).starts_with("源头未知："));
   EXPECT_NE(StoryJson(story).find(R"("outcome": "unknown")"), std::string::npos) << StoryJson(story);
