@@ -173,7 +173,7 @@ Message OfNothing(const std::string& word, std::span<const Item> items) {
 Message OfRange(const std::string& word, std::span<const Item> items, const Figure& result, bool backward) {
   const FInfo& info = InfoOf(result.dtype);
   if (!IsFloating(result.dtype) || !result.ranged || (!std::isinf(result.max) && !std::isinf(result.min))) return {};
-  double most = 0;
+  double most = 0, terms = 1;
   std::string where;
   for (const Item& item : items) {
     if (item.state == ItemState::kOutput || item.state == ItemState::kParameterGrad) continue;
@@ -182,6 +182,7 @@ Message OfRange(const std::string& word, std::span<const Item> items, const Figu
     if (!f->finite()) return {};
     const double size = std::max(std::abs(f->max), std::abs(f->min));
     if (where.empty() || size > most) most = size, where = f->name;
+    terms = std::max(terms, static_cast<double>(f->elements));
   }
   if (where.empty()) return {};
   if (Is(word, {"to", "half", "type", "bfloat16", "float", "cast"}) && !backward)
@@ -221,6 +222,9 @@ Message OfRange(const std::string& word, std::span<const Item> items, const Figu
                  "linalg_vector_norm",
                  "mse_loss"}))
     return {};
+  // Sums of products of what is given never get there: something else made it, such as a kernel.
+  const bool grows = !Is(word, {"prod", "pow"});
+  if (grows && 2 * terms * std::max(most, 1.0) * std::max(most, 1.0) < info.largest) return {};
   return Msg("the result is beyond {}, whose largest number is {}: what it is given reaches {} ({})",
              DTypeName(result.dtype), Number(info.largest), Number(most), where);
 }

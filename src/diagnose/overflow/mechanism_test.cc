@@ -91,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
             "Functional.linear.0", Values("900", "-3", "float16") + ", " + Values("80", "-90", "float16"),
             Values("Infinity", "1", "float16"), "", "",
             "the result is beyond float16, whose largest number is 65504: what it is given reaches 900 (input.0)"},
+        MechanismCase{"Functional.linear.1", Values("3.8", "-3") + ", " + Values("2", "-2"), kBoundless, "", "", ""},
         MechanismCase{"Tensor.half.0", Values("70000", "0"), Values("Infinity", "0", "float16"), "", "",
                       "float16 cannot hold 70000: its largest number is 65504 (input.0)"},
         // What is no product or sum may be infinite for reasons of its own.

@@ -31,9 +31,9 @@ export function Scatter({ difference, worst }: { difference: NonNullable<TensorP
       </svg>
       <div class="bars-axis muted">
         <span>{valueText(low)}</span>
-        <span>{t('scatter.axes')}</span>
         <span>{valueText(high)}</span>
       </div>
+      <div class="muted">{t('scatter.axes')}</div>
     </figure>
   );
 }
