@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 
 namespace msprobe {
@@ -28,11 +29,11 @@ const DefaultArgument* FindDefaultArgument(std::string_view function, std::strin
   int place = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), place);
   const bool numbered = error == std::errc() && end == key.data() + key.size();
-  const auto of_function = std::ranges::equal_range(kDefaults, function, {}, &DefaultArgument::function);
-  const auto found = std::ranges::find_if(of_function, [&](const DefaultArgument& argument) {
-    return numbered ? argument.place >= 0 && argument.place == place : argument.name == key;
-  });
-  return found == of_function.end() ? nullptr : &*found;
+  const DefaultArgument* at = std::ranges::lower_bound(kDefaults, function, {}, &DefaultArgument::function);
+  for (; at != std::end(kDefaults) && at->function == function; ++at) {
+    if (numbered ? at->place >= 0 && at->place == place : at->name == key) return at;
+  }
+  return nullptr;
 }
 
 bool IsDefaultValue(const DefaultArgument& argument, std::string_view value) {
