@@ -39,14 +39,10 @@ class NoRowsFormat : public RowFormat {
   void AppendOp(const OpDiff&, int, OpBlock*) const override {}
 };
 
-class FindingsTest : public testing::Test {
+/// Finds the differences of t/dump.json against g/dump.json in a directory of its own.
+class DifferencesTest : public testing::Test {
  protected:
-  void Write(const std::string& side, const std::vector<std::string>& ops, const std::string& parents = "") {
-    dir_.Write(side + "/dump.json", R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" +
-                                        fmt::format("{}", fmt::join(ops, ", ")) + "}}");
-    if (!parents.empty()) dir_.Write(side + "/construct.json", "{" + parents + "}");
-  }
-  Differences Find() {
+  Differences Find(const BigArray<float>* calibrated = nullptr) {
     FilePair files;
     files.target = dir_.path() + "/t/dump.json";
     files.golden = dir_.path() + "/g/dump.json";
@@ -55,12 +51,21 @@ class FindingsTest : public testing::Test {
     const auto outcome = ComparePair(
         *pair, NoRowsFormat(), [](OpBlock&&) { return OkStatus(); }, nullptr);
     EXPECT_TRUE(outcome.ok());
-    auto found = FindDifferences(*pair, outcome->distances);
+    auto found = FindDifferences(*pair, outcome->distances, calibrated);
     EXPECT_TRUE(found.ok());
     return *found;
   }
   TempDir dir_;
   using Kind = FirstDifference::Kind;
+};
+
+class FindingsTest : public DifferencesTest {
+ protected:
+  void Write(const std::string& side, const std::vector<std::string>& ops, const std::string& parents = "") {
+    dir_.Write(side + "/dump.json", R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" +
+                                        fmt::format("{}", fmt::join(ops, ", ")) + "}}");
+    if (!parents.empty()) dir_.Write(side + "/construct.json", "{" + parents + "}");
+  }
 };
 
 }  // namespace msprobe

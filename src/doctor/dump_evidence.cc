@@ -98,10 +98,10 @@ std::vector<StepPair> PairSteps(const RunFiles& a, const RunFiles& b) {
   return out;
 }
 
-bool IsOfTask(const std::string& step, std::string_view task) {
+std::string TaskOf(const std::string& step) {
   const std::string file = FirstDumpFile(step);
   const auto dump = file.empty() ? StatusOr<DumpFile>(BadInput(Msg("none"))) : DumpFile::Open(file);
-  return dump.ok() && dump->task() == task;
+  return dump.ok() ? std::string(dump->task()) : std::string();
 }
 
 std::string FrameworkOf(const std::string& step) {
@@ -181,7 +181,8 @@ class DumpComparison {
 
   Status Compare(const StepPair& pair) {
     compared_ = false;
-    if (IsOfTask(pair.a, "structure") || IsOfTask(pair.b, "structure")) {
+    const std::string task_a = TaskOf(pair.a), task_b = TaskOf(pair.b);
+    if (task_a == "structure" || task_b == "structure") {
       out_.notes.push_back(
           Msg("{} and {} hold the structure of a model and no values: record statistics", pair.a, pair.b));
       return OkStatus();
@@ -203,7 +204,7 @@ class DumpComparison {
     out_.steps.push_back(pair.step);
     out_.first_step = out_.first_step || pair.step <= 0;
     out_.second_step = out_.second_step || pair.step == 1;
-    out_.tensors = IsOfTask(pair.a, "tensor") && IsOfTask(pair.b, "tensor");
+    out_.tensors = task_a == "tensor" && task_b == "tensor";
     out_.story = report->story;
     out_.html = report->html;
     out_.whole = out_.whole && out_.story.whole();

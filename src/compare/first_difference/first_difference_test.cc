@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "compare/pair/compare.h"
-#include "dump/test_files.h"
+#include "compare/test_findings.h"
 
 namespace msprobe {
 namespace {
@@ -22,12 +21,7 @@ std::string OpOfValues(const std::string& name, double in, double out) {
          R"(], "output": [)" + TensorOf(out) + "]}";
 }
 
-class NoFormat : public RowFormat {
- public:
-  void AppendOp(const OpDiff&, int, OpBlock*) const override {}
-};
-
-class FirstDifferenceTest : public testing::Test {
+class FirstDifferenceTest : public DifferencesTest {
  protected:
   void Write(const std::string& side, const std::vector<std::string>& ops) {
     std::string data;
@@ -35,21 +29,6 @@ class FirstDifferenceTest : public testing::Test {
     dir_.Write(side + "/dump.json",
                R"({"task": "statistics", "level": "mix", "framework": "pytorch", "data": {)" + data + "}}");
   }
-  Differences Find(const BigArray<float>* calibrated = nullptr) {
-    FilePair files;
-    files.target = dir_.path() + "/t/dump.json";
-    files.golden = dir_.path() + "/g/dump.json";
-    auto pair = OpenDumpPair(files, Mapping());
-    EXPECT_TRUE(pair.ok()) << pair.status().message();
-    const auto outcome = ComparePair(
-        *pair, NoFormat(), [](OpBlock&&) { return OkStatus(); }, nullptr);
-    EXPECT_TRUE(outcome.ok());
-    auto found = FindDifferences(*pair, outcome->distances, calibrated);
-    EXPECT_TRUE(found.ok());
-    return *found;
-  }
-  TempDir dir_;
-  using Kind = FirstDifference::Kind;
 };
 
 TEST_F(FirstDifferenceTest, NoneWhenAllAgree) {
