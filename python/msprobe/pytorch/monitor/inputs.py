@@ -10,6 +10,7 @@ import torch
 
 from ..._monitor.board import Board
 from ..hook_points import HookSet
+from .backward_loss import BackwardLoss
 from .values import Values, local_part
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -36,17 +37,32 @@ class InputWatch:
         self._hooks = HookSet()
         self._calls: dict = {}  # chunk -> forward passes in this step
         self._losses = 0
+        self._is_given = False  # the model returns it, or the script gives it
+        self._backward = BackwardLoss(self._put_loss, guard)
+        self._backward.install()
         self.armed = True
+
+    @property
+    def armed(self) -> bool:
+        """Whether values are taken."""
+        return self._armed
+
+    @armed.setter
+    def armed(self, armed: bool) -> None:
+        self._armed = armed
+        self._backward.armed = armed and not self._is_given
 
     def add(self, model: torch.nn.Module, prefix: str) -> None:
         """Hooks a model."""
         self._hooks.after(model, self._hook(prefix), kwargs=True)
+        self._backward.add(model)
         if self._wants_inputs:
             self._board.expect("model_input", prefix)
 
     def remove(self) -> None:
         """Removes the hooks."""
         self._hooks.remove()
+        self._backward.remove()
         self.next_step()
 
     def next_step(self) -> None:
@@ -55,7 +71,16 @@ class InputWatch:
         self._losses = 0
 
     def loss(self, value: Any) -> None:
-        """Takes the loss of a micro step; what is no tensor or number of one element has no value."""
+        """Takes the loss of a micro step; what is no tensor or number of one element has no value.
+
+        From now on no loss is taken where backward() is called.
+        """
+        if not self._is_given:
+            self._is_given, self._losses = True, 0
+            self._backward.armed = False
+        self._put_loss(value)
+
+    def _put_loss(self, value: Any) -> None:
         number = self._board.series("loss", "0:loss", "loss", self._losses % self._micro_batches)
         self._losses += 1
         if not isinstance(value, torch.Tensor):

@@ -216,9 +216,10 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         return self._board.rows("actv"), self._board.rows("actv_grad")
 
     def record_loss(self, loss: Any) -> None:
-        """Gives the loss of a micro step, with "input_distribution", "loss" or "laws"; needed where the model does not return it.
+        """Gives the loss of a micro step, with "input_distribution", "loss" or "laws".
 
-        The laws need it before its backward pass.
+        It is taken instead of what the model returns and of what backward() is called on. The laws need it before its
+        backward pass.
 
         Args:
             loss: A tensor of one element, which is fetched at the end of the step, or a number.
