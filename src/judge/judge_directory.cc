@@ -101,6 +101,10 @@ RankLaws LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<Me
 
 bool JudgedDirectory::too_early() const { return steps <= static_cast<int64_t>(kJudgeWarmup); }
 
+Message TooEarlyText(const JudgedDirectory& judgement) {
+  return Msg("{} steps: changes are told from {} monitored steps on", judgement.steps, kJudgeWarmup);
+}
+
 std::vector<Judgement> JudgementsOf(const JudgedDirectory& judgement) {
   const Message basis = Msg("what a healthy training does");
   std::vector<Judgement> out(1);
@@ -162,9 +166,7 @@ StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request) {
   out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
   if (!out.has_loss) out.notes.emplace_back(Msg("no series of the loss: give a log or a csv file with --loss"));
-  if (out.too_early()) {
-    out.notes.push_back(Msg("{} steps: changes are told from {} monitored steps on", out.steps, kJudgeWarmup));
-  }
+  if (out.too_early()) out.notes.push_back(TooEarlyText(out));
   return out;
 }
 

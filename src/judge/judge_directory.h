@@ -39,6 +39,9 @@ struct JudgedDirectory {
   bool too_early() const;
 };
 
+/// Why it says little, if it is too early.
+Message TooEarlyText(const JudgedDirectory& judgement);
+
 /// Of each rank the newest directory. kBadInput when there is no monitor.series in `directory` or a directory of it.
 StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request);
 

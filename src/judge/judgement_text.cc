@@ -46,11 +46,11 @@ Message Where(const JudgedEvent& event) {
   if (event.layers.size() > kNamedLayers && !event.place.empty()) {
     return Msg("{} layers in {}", event.layers.size(), OneLine(event.place));
   }
-  std::vector<Message> names;
+  Message text;
   for (size_t i = 0; i < event.layers.size() && i < kNamedLayers; ++i) {
-    names.push_back(event.layers[i].empty() ? Msg("the model") : Message(OneLine(event.layers[i])));
+    const Message layer = event.layers[i].empty() ? Msg("the model") : Message(OneLine(event.layers[i]));
+    text = text.empty() ? layer : Msg("{} and {}", text, layer);
   }
-  const Message text = Joined(names, Message(" and "));
   return event.layers.size() > kNamedLayers ? Msg("{} and {} more", text, event.layers.size() - kNamedLayers) : text;
 }
 

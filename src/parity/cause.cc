@@ -89,9 +89,12 @@ std::vector<std::vector<size_t>> AlikeIn(const std::vector<size_t>& group,
   return out;
 }
 
-std::string ClustersText(const RankParts& parts, const std::vector<std::vector<size_t>>& clusters) {
-  std::string out;
-  for (const auto& cluster : clusters) out += (out.empty() ? "" : " and ") + RanksText(RanksOf(parts, cluster));
+Message ClustersText(const RankParts& parts, const std::vector<std::vector<size_t>>& clusters) {
+  Message out;
+  for (const auto& cluster : clusters) {
+    const std::string ranks = RanksText(RanksOf(parts, cluster));
+    out = out.empty() ? Message(ranks) : Msg("{} and {}", out, ranks);
+  }
   return out;
 }
 

@@ -53,21 +53,25 @@ RunEvent EventOf(const JudgedEvent& event, const JudgedDirectory& judgement) {
   return out;
 }
 
-std::vector<RunEvent> JudgeRun(const std::string& path) {
+RunFindings JudgeRun(const std::string& path) {
   JudgeRequest request;
   request.directory = path;
-  std::vector<RunEvent> events;
+  RunFindings out;
   const auto judgement = JudgeDirectory(request);
-  if (!judgement.ok()) return events;  // a run of csv files alone has no series
-  for (const JudgedEvent& event : judgement->events) events.push_back(EventOf(event, *judgement));
-  return events;
+  if (!judgement.ok()) {
+    out.unjudged = Msg("The series could not be judged: {}", judgement.status().text());
+    return out;
+  }
+  for (const JudgedEvent& event : judgement->events) out.events.push_back(EventOf(event, *judgement));
+  if (judgement->too_early()) out.unjudged = TooEarlyText(*judgement);
+  return out;
 }
 
 }  // namespace
 
 struct RunJudgements::Shared {
   struct Run {
-    std::vector<RunEvent> events;
+    RunFindings found;
     std::optional<uint64_t> judged;  // the version
     Clock::time_point next{};
     bool busy = false;
@@ -100,11 +104,11 @@ RunFindings RunJudgements::Of(const std::string& path, uint64_t version, std::ch
     run.busy = true;
     std::thread([shared = shared_, path, version] {
       const Clock::time_point begin = Clock::now();
-      std::vector<RunEvent> events = JudgeRun(path);
+      RunFindings found = JudgeRun(path);
       const Clock::time_point end = Clock::now();
       const std::lock_guard held(shared->mutex);
       Shared::Run& judged = shared->runs[path];
-      judged.events = std::move(events);
+      judged.found = std::move(found);
       judged.judged = version;
       judged.next = end + std::max<Clock::duration>(kLeastRest, (end - begin) * kRestTimes);
       judged.busy = false;
@@ -113,7 +117,8 @@ RunFindings RunJudgements::Of(const std::string& path, uint64_t version, std::ch
   }
   if (!run.judged) shared_->done.wait_for(lock, patience, [&] { return run.judged.has_value(); });
   out.judging = run.busy || run.judged != version;
-  std::copy(run.events.begin(), run.events.end(), std::back_inserter(out.events));
+  out.unjudged = run.found.unjudged;
+  std::copy(run.found.events.begin(), run.found.events.end(), std::back_inserter(out.events));
   std::stable_sort(out.events.begin(), out.events.end(), [](const RunEvent& a, const RunEvent& b) {
     return std::tie(a.step, a.rank) < std::tie(b.step, b.rank);
   });

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/message.h"
 #include "view/run/run_events.h"
 
 namespace msprobe::view {
@@ -16,6 +17,7 @@ namespace msprobe::view {
 struct RunFindings {
   std::vector<RunEvent> events;
   bool judging = false;  ///< there may be more soon
+  Message unjudged;      ///< why the series say nothing; "" where they were judged
 };
 
 class RunJudgements {

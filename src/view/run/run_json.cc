@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/file.h"
+#include "base/words/translate.h"
 #include "json/writer.h"
 
 namespace msprobe::view {
@@ -105,6 +106,10 @@ std::string ToJson(const RunFindings& findings) {
   JsonWriter json(kJsonPage);
   json.Object([&] {
     json.Member("judging", findings.judging);
+    if (!findings.unjudged.empty()) {
+      json.Member("unjudged", findings.unjudged.English());
+      json.Member("unjudged_zh", InLanguage(findings.unjudged, Language::kChinese));
+    }
     json.ArrayMember("events", findings.events, [&](const RunEvent& event) {
       json.Object([&] {
         json.Member("step", event.step);

@@ -91,6 +91,8 @@ export interface RunEvent {
 export interface RunFound {
   events: RunEvent[];
   judging?: boolean;
+  unjudged?: string; // why the series say nothing
+  unjudged_zh?: string;
 }
 
 export const NO_VALUE = Math.fround(-3.4028235e38);

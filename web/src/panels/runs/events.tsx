@@ -1,18 +1,18 @@
-import type { RunEvent } from '../../api/runs';
+import type { RunEvent, RunFound } from '../../api/runs';
 import { grouped } from '../../model/format';
 import { useApp, useText } from '../context';
 
 const MOST = 50;
 
 interface Props {
-  events: RunEvent[];
-  judging: boolean;
+  found: RunFound;
   rank: number; // shown
   onEvent: (event: RunEvent) => void;
 }
 
 /** What was found in the run, by step. */
-export function RunEvents({ events, judging, rank, onEvent }: Props) {
+export function RunEvents({ found, rank, onEvent }: Props) {
+  const { events, judging = false, unjudged = '', unjudged_zh = '' } = found;
   const t = useText();
   const language = useApp((state) => state.language);
   const said = (event: RunEvent) => (language === 'zh' && event.text_zh ? event.text_zh : event.text);
@@ -31,6 +31,7 @@ export function RunEvents({ events, judging, rank, onEvent }: Props) {
         </li>
       ))}
       {events.length > MOST && <li class="muted">{t('run.moreEvents', { count: grouped(events.length - MOST) })}</li>}
+      {unjudged && <li class="muted" data-test="run-unjudged">{language === 'zh' ? unjudged_zh : unjudged}</li>}
       {judging && <li class="muted" data-test="run-judging">{t('run.judging')}</li>}
     </ul>
   );

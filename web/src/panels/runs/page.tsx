@@ -174,7 +174,8 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
   const [active, setActive] = useState<RunCellPlace | null>(null);
   const [names, setNames] = useState(110); // width of the column of names, which the chart leaves free, too
   const [labels, setLabels] = useState<string[]>([]);
-  const [{ events, judging = false }, setFound] = useState<RunFound>({ events: [] });
+  const [found, setFound] = useState<RunFound>({ events: [] });
+  const { events } = found;
   const { rows, tiles, second, otherTiles } = useRunData(api, info, choice, () => draw((count) => count + 1));
   const extent: Extent = { first: info.first_step, last: info.last_step, interval: info.interval };
   const window = choice.steps ? boundWindow({ from: choice.steps[0], to: choice.steps[1] }, extent) : wholeWindow(extent);
@@ -195,10 +196,10 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
     let [gone, timer] = [false, 0];
     const ask = () =>
       void api.events(choice.run).then(
-        (found) => {
+        (told) => {
           if (gone) return;
-          setFound(found);
-          if (found.judging) timer = globalThis.setTimeout(ask, POLL.judging) as unknown as number;
+          setFound(told);
+          if (told.judging) timer = globalThis.setTimeout(ask, POLL.judging) as unknown as number;
         },
         () => !gone && setFound({ events: [] }),
       );
@@ -276,7 +277,7 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
           <RunMap picture={picture} extent={extent} window={shown} fit={fit} onWindow={onWindow} onActive={setActive} onPick={pick} onNames={setNames} painted={markPainted} />
         )}
       </div>
-      {(events.length > 0 || judging) && <RunEvents events={events} judging={judging} rank={choice.rank} onEvent={onEvent} />}
+      {(events.length > 0 || found.judging || found.unjudged) && <RunEvents found={found} rank={choice.rank} onEvent={onEvent} />}
       <RunLines
         lines={lines}
         bins={bins}
