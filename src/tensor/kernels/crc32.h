@@ -1,6 +1,8 @@
 // CRC-32 of memory and of tensors.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -21,21 +23,26 @@ uint32_t CombineCrc32(uint32_t a, uint32_t b, uint64_t bytes_of_b);
 /// 31 is x^0.
 namespace msprobe::crc32 {
 
+// Without branches: what the bits of remainders are nobody can foretell.
 constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
-  for (uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
-    if (a & bit) product ^= b;
-    b = b & 1 ? (b >> 1) ^ 0xEDB88320u : b >> 1;
+  for (int bit = 31; bit >= 0; --bit) {
+    product ^= b & (0u - (a >> bit & 1));
+    b = (b >> 1) ^ (0xEDB88320u & (0u - (b & 1)));
   }
   return product;
 }
 
+/// x to the powers of two.
+inline constexpr auto kPowersOfX = [] {
+  std::array<uint32_t, 64> powers{0x40000000u};
+  for (size_t k = 1; k < powers.size(); ++k) powers[k] = Multiply(powers[k - 1], powers[k - 1]);
+  return powers;
+}();
+
 constexpr uint32_t PowerOfX(uint64_t n) {
-  uint32_t power = 0x40000000u, product = 0x80000000u;  // x and 1
-  for (; n != 0; n >>= 1) {
-    if (n & 1) product = Multiply(product, power);
-    power = Multiply(power, power);
-  }
+  uint32_t product = 0x80000000u;  // 1
+  for (; n != 0; n &= n - 1) product = Multiply(product, kPowersOfX[static_cast<size_t>(std::countr_zero(n))]);
   return product;
 }
 

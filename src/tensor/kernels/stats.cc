@@ -117,9 +117,8 @@ class PartReader {
       const bool more = i + kRunOfSide < length;
       for (int64_t side = 0; side < kCount; ++side) AddCrc(begin + side * length + i, kRunOfSide, more, &crcs[side]);
     }
-    for (const uint32_t crc : crcs) {
-      if (crc_) part_.crc = CombineCrc32(part_.crc, crc, Bytes(length));
-    }
+    const uint32_t power = crc_ ? crc32::PowerOfX(8 * Bytes(length)) : 0;
+    for (const uint32_t crc : crcs) part_.crc = crc32::Multiply(part_.crc, power) ^ crc;
     return begin + kCount * length;
   }
 
