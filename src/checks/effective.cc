@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "config/stacks.h"
 
 namespace msprobe {
 namespace {
@@ -44,6 +45,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
     if (source.dialect != ConfigDialect::kNeox) continue;  // it takes both spellings
     for (Setting& setting : source.settings) std::replace(setting.key.begin(), setting.key.end(), '-', '_');
   }
+  FindOwnPrograms();
   for (const ConfigSource& source : configuration_.sources) {
     if (source.dialect == ConfigDialect::kUnknown || source.dialect == ConfigDialect::kTokenizer) continue;
     if (!Has(source.dialect)) dialects_.push_back(source.dialect);
@@ -54,6 +56,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   ReadVersions();
   ReadDeepSpeedDefaults();
   ReadDefaults();
+  DeriveOfPrograms();
   DeriveAttention();
   DeriveWindow();
   DeriveActivation();
@@ -70,6 +73,13 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
 
 bool EffectiveRun::Has(ConfigDialect dialect) const {
   return std::find(dialects_.begin(), dialects_.end(), dialect) != dialects_.end();
+}
+
+bool EffectiveRun::HasOwnProgram() const {
+  return std::any_of(dialects_.begin(), dialects_.end(), [](ConfigDialect dialect) {
+    const StackKind* stack = FindStack(dialect);
+    return dialect == ConfigDialect::kOwn || (stack && stack->base == ConfigDialect::kOwn);
+  });
 }
 
 const Fact* EffectiveRun::Find(std::string_view quantity) const {

@@ -39,20 +39,24 @@ class EffectiveRun {
   bool Has(ConfigDialect dialect) const;
   /// Whether a file says what the model is: without, nothing follows from what it does not set.
   bool KnowsModel() const { return Find("num_layers") || Find("hidden_size"); }
+  /// Whether a program that is no stack of its own trains.
+  bool HasOwnProgram() const;
   /// Whether experts are used; nullopt if nothing says so.
   bool IsMoe() const;
   /// The smallest and largest value of the first input of the packed forwards, if those are whole numbers.
   std::optional<std::pair<double, double>> TokenRange() const { return tokens_; }
 
   const std::map<std::string, Fact, std::less<>>& facts() const { return facts_; }
-  /// Keys of settings that some quantity is read from.
-  const std::set<std::string, std::less<>>& used() const { return used_; }
+  /// Keys of settings that some quantity is read from, and which; "" of several.
+  const std::map<std::string, std::string, std::less<>>& used() const { return used_; }
   const Configuration& configuration() const { return configuration_; }
   const std::vector<Message>& notes() const { return configuration_.notes; }
   const std::vector<ConfigDialect>& dialects() const { return dialects_; }
 
  private:
+  void FindOwnPrograms();
   void ReadNamed();
+  void MarkCopies(const ConfigSource& source, const Setting& read, const std::string& quantity);
   void ReadOptimizerGroups();
   void ReadTokenizer();
   void ReadVersions();
@@ -60,6 +64,15 @@ class EffectiveRun {
   void ReadDefaults();
   /// Whether a stack that takes its schedules from transformers trains.
   bool HasSchedulesOfTransformers() const;
+  /// Quantities that stacks give in units, words or parts of their own.
+  void DeriveOfPrograms();
+  void DeriveLengths();
+  void DeriveOfTimm();
+  void DeriveOfOpenClip();
+  void DeriveOfNanoGpt();
+  void DeriveOfMmengine();
+  void DeriveNorm();
+  void DeriveOwnBatch();
   void DeriveAttention();
   void DeriveWindow();
   void DeriveActivation();
@@ -90,7 +103,8 @@ class EffectiveRun {
   Configuration configuration_;
   std::vector<ConfigDialect> dialects_;
   std::map<std::string, Fact, std::less<>> facts_;
-  std::set<std::string, std::less<>> used_, open_;
+  std::map<std::string, std::string, std::less<>> used_;
+  std::set<std::string, std::less<>> open_;
   std::optional<std::pair<double, double>> tokens_;
 };
 

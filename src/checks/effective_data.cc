@@ -71,6 +71,11 @@ void EffectiveRun::DeriveData() {
 /// Whether all weights are trained or an adapter.
 void EffectiveRun::DeriveAdapter() {
   std::string kind = Word("finetuning");
+  const Fact* told = Find("finetuning");
+  if (Has(ConfigDialect::kPeft) && (!told || told->by_default)) {  // what is given an adapter trains it
+    kind = "lora";
+    if (Find("lora_rank")) From("lora_rank", "finetuning", ConfigValue::Of(kind));
+  }
   if (kind == "true") kind = "lora";
   if (kind == "false" || kind == "none") kind = "full";
   if (kind.empty() && Number("lora_rank").value_or(0) > 0) kind = "lora";
@@ -78,6 +83,14 @@ void EffectiveRun::DeriveAdapter() {
   if (kind == "lora" && !Find("lora_alpha") && Has(ConfigDialect::kLlamaFactory) && Find("lora_rank")) {
     const Fact* rank = Find("lora_rank");
     Set("lora_alpha", ConfigValue::Of(2 * rank->value.AsNumber().value_or(0)), "twice the rank by default", true);
+  }
+  if (const Fact* targets = Find("lora_targets")) {  // in no order
+    std::vector<std::string> names;
+    for (const ConfigValue& part : Parts(targets->value)) names.push_back(part.Shown());
+    std::sort(names.begin(), names.end());
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    From("lora_targets", "lora_targets", ConfigValue::Of(text));
   }
   if (Word("lora_targets") == "all") From("lora_targets", "lora_targets", ConfigValue::Of("all-linear"));
   if (kind == "full") {

@@ -40,7 +40,8 @@ void EffectiveRun::DeriveAttention() {
       if (const Setting* flag = source.Find("group_query_attention")) grouped = flag->value.AsBool().value_or(true);
     }
     if (!grouped && heads > 0) From("num_heads", "kv_heads", ConfigValue::Of(static_cast<int64_t>(heads)));
-  } else if (!Find("kv_heads") && heads > 0) {
+  } else if (!Find("kv_heads") && heads > 0 && !open_.contains("kv_heads") &&
+             (!HasOwnProgram() || Has(ConfigDialect::kNanoGpt) || Has(ConfigDialect::kHfModel))) {
     From("num_heads", "kv_heads", ConfigValue::Of(static_cast<int64_t>(heads)));
   }
   // Latent attention normalises what it compresses, whatever the switch for query and key is called or says.
@@ -73,7 +74,11 @@ void EffectiveRun::DeriveActivation() {
     From("linear_bias", "qkv_bias", ConfigValue::Of(true));
   }
   const std::string position = Word("position_code");  // of GPT-NeoX
-  if (position == "rotary") From("position_code", "position_code", ConfigValue::Of("rope"));
+  if (position == "absolute" || position == "learnable" || position == "learned_pos_emb") {
+    From("position_code", "position_code", ConfigValue::Of("learned_absolute"));
+  }
+  if (position == "rotary" || position == "rotary_embedding")
+    From("position_code", "position_code", ConfigValue::Of("rope"));
   if (position == "learned") From("position_code", "position_code", ConfigValue::Of("learned_absolute"));
   // Gated SiLU is swiglu in every one of them.
   bool swiglu = false;
@@ -94,7 +99,13 @@ void EffectiveRun::DeriveActivation() {
   if (Has(ConfigDialect::kMegatron) && !Find("activation")) {
     Set("activation", ConfigValue::Of("gelu"), "default of Megatron", true);
   }
-  const std::string act = Word("activation");
+  std::string act = Word("activation");
+  act = act.substr(act.rfind('.') + 1);  // nn.GELU
+  for (const std::string_view tanh :
+       {"gelu_new", "gelu_fast", "gelu_pytorch_tanh", "gelu_approximate", "gelu_python_tanh"}) {
+    if (act == tanh) act = "gelu_tanh";
+  }
+  if (Word("activation") != act) From("activation", "activation", ConfigValue::Of(act));
   if (act == "silu" || act == "swish" || Contains(act, "swiglu"))
     From("activation", "activation", ConfigValue::Of("swiglu"));
 }
@@ -155,8 +166,10 @@ void EffectiveRun::DeriveSizes() {
     if (Has(ConfigDialect::kMegatron)) {
       double divisor = 128;
       for (const ConfigSource& source : configuration_.sources) {
-        if (const Setting* by = source.Find("make_vocab_size_divisible_by"))
+        if (const Setting* by = source.Find("make_vocab_size_divisible_by")) {
           divisor = by->value.AsNumber().value_or(divisor);
+          if (divisor != 128) Set("vocab_divisor", by->value, by->Origin());
+        }
         if (const Setting* by = source.Find("padded_vocab_size")) padded = by->value.AsNumber().value_or(padded);
       }
       if (padded == *vocab) padded = RoundUp(*vocab, divisor * Number("model_parallel").value_or(1));
@@ -245,7 +258,7 @@ void EffectiveRun::DeriveDenseLayers() {
       }
     }
     if (!known) continue;
-    used_.insert(layers->key);
+    used_.try_emplace(layers->key);
     Set("dense_layers", ConfigValue::Of(dense), layers->Origin());
   }
 }

@@ -33,8 +33,19 @@ struct StackName {
 constexpr StackName kNames[] = {
 #define MSP_NAME(dialect, id, keys) {ConfigDialect::dialect, #id, keys},
 #include "checks/more_stack_names.def"
+#include "checks/program_names.def"
 #include "checks/stack_names.def"
 #undef MSP_NAME
+};
+
+struct CommonName {
+  std::string_view id, keys;
+};
+
+constexpr CommonName kCommonNames[] = {
+#define MSP_COMMON(id, keys) {#id, keys},
+#include "checks/common_names.def"
+#undef MSP_COMMON
 };
 
 using NamesById = std::map<std::string_view, std::string_view>;
@@ -51,7 +62,71 @@ NamesById NamesOf(ConfigDialect dialect) {  // NOLINT(misc-no-recursion): a stac
   for (const StackName& name : kNames) {
     if (name.dialect == dialect) out[name.id] = name.keys;
   }
+  if (dialect == ConfigDialect::kOwn) {
+    for (const CommonName& name : kCommonNames) out[name.id] = name.keys;
+  }
   return out;
+}
+
+constexpr size_t kMostOwnSettings = 4096, kFewestOwnNames = 2;
+
+/// Whether a stack calls things as programs of one's own do, where it has no name of its own for them.
+bool NamesAsOthers(ConfigDialect dialect) {
+  const StackKind* stack = FindStack(dialect);
+  return dialect == ConfigDialect::kOwn || (stack && stack->base == ConfigDialect::kOwn);
+}
+
+char Plain(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c == '-' ? '_' : c; }
+
+bool SameName(std::string_view a, std::string_view b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return Plain(x) == y; });
+}
+
+/// Sections of what is not trained, or not what is asked for.
+bool OfAnotherPart(std::string_view key) {
+  const size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  for (const std::string_view part : Split(key.substr(0, dot), '.')) {
+    for (const std::string_view other :
+         {"critic",      "ref",       "reward",     "reward_model", "discriminator",  "disc",
+          "teacher",     "eval",      "evaluation", "val",          "valid",          "validation",
+          "test",        "inference", "generation", "rollout",      "sampling",       "logger",
+          "logging",     "wandb",     "vae",        "val_loader",   "val_dataloader", "test_dataloader",
+          "eval_loader", "callbacks", "profiler"}) {
+      if (SameName(part, other)) return true;
+    }
+  }
+  return false;
+}
+
+/// The setting whose name ends so. Of several that differ the one that stands nearest to the top, if it is alone there.
+const Setting* FindCommon(const ConfigSource& source, std::string_view name) {
+  const bool top = StartsWith(name, "=");
+  if (top) name.remove_prefix(1);
+  std::map<std::string_view, const Setting*> found;
+  for (const Setting& setting : source.settings) {
+    const std::string_view key = setting.key;
+    if (key.size() < name.size()) continue;
+    const bool whole = key.size() == name.size();
+    if (!whole && (top || key[key.size() - name.size() - 1] != '.')) continue;
+    if (!SameName(key.substr(key.size() - name.size()), name) || OfAnotherPart(key)) continue;
+    found[key] = &setting;
+  }
+  const Setting* out = nullptr;
+  size_t depth = 0;
+  bool alone = true;
+  for (const auto& [key, setting] : found) {
+    const size_t here = static_cast<size_t>(std::count(key.begin(), key.end(), '.'));
+    if (!out || here < depth) {
+      out = setting;
+      depth = here;
+      alone = true;
+    } else if (here == depth && !(setting->value == out->value)) {
+      alone = false;
+    }
+  }
+  return alone ? out : nullptr;
 }
 
 struct DefaultValue {
@@ -68,9 +143,12 @@ constexpr DefaultValue kDefaults[] = {
 /// The items of a list, also of one that a shell passes on as a text: "[0.9, 0.95]".
 std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
   if (value.IsList()) return value.items;
-  if (!value.IsText() || value.text.size() < 2 || (value.text[0] != '[' && value.text[0] != '(')) return {};
+  if (!value.IsText() || value.text.size() < 2) return {};
+  const bool brackets = value.text[0] == '[' || value.text[0] == '(';
+  if (!brackets && !Contains(value.text, ",")) return {};
   std::vector<ConfigValue> out;
-  for (std::string_view part : Split(std::string_view(value.text).substr(1, value.text.size() - 2), ',')) {
+  const std::string_view inner = value.text;
+  for (std::string_view part : Split(brackets ? inner.substr(1, inner.size() - 2) : inner, ',')) {
     while (StartsWith(part, " ")) part.remove_prefix(1);
     while (EndsWith(part, " ")) part.remove_suffix(1);
     out.push_back(PythonScalar(part));
@@ -84,7 +162,14 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
   if (negated) name.remove_prefix(1);
   const size_t hash = name.find('#');
   const std::string_view key = name.substr(0, hash);
-  const Setting* found = source.Find(key);
+  const Setting* found = NamesAsOthers(source.dialect) ? FindCommon(source, key) : source.Find(key);
+  if (!found) {  // --no-name
+    const Setting* off = source.Find("no_" + std::string(key));
+    if (off && off->value.AsBool().value_or(false)) {
+      *out = ConfigValue::Of(negated);
+      return off;
+    }
+  }
   // Sections of a yaml behind --yaml-cfg, or of one that an own script reads.
   if (!found && (source.dialect == ConfigDialect::kMegatron || source.dialect == ConfigDialect::kHfTrainer)) {
     const auto same_end = [&](const Setting& s) { return EndsWith(s.key, "." + std::string(key)); };
@@ -105,6 +190,8 @@ const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigV
     const std::vector<ConfigValue> items = ItemsOf(*out);
     if (index >= items.size()) return nullptr;
     *out = items[index];
+  } else if (out->IsList() && out->items.size() == 1 && out->items[0].AsNumber()) {
+    *out = ConfigValue(out->items[0]);
   }
   if (negated) {
     const std::optional<bool> flag = out->AsBool();
@@ -119,15 +206,56 @@ ConfigValue Typed(const ConfigValue& value) { return value.IsText() ? PythonScal
 
 }  // namespace
 
+/// Sources of no known stack that call things as others do: read by those names, without defaults.
+void EffectiveRun::FindOwnPrograms() {
+  std::set<std::string_view> told;
+  bool own = false, known = false;
+  for (ConfigSource& source : configuration_.sources) {
+    own = own || NamesAsOthers(source.dialect);
+    known = known || (source.dialect != ConfigDialect::kUnknown && source.dialect != ConfigDialect::kTokenizer);
+    if (source.dialect != ConfigDialect::kUnknown || source.settings.size() > kMostOwnSettings) continue;
+    source.dialect = ConfigDialect::kOwn;
+    for (const auto& [id, keys] : NamesOf(ConfigDialect::kOwn)) {
+      for (const std::string_view name : Split(keys, '|')) {
+        ConfigValue value;
+        if (LookUp(source, name, &value)) told.insert(id);
+      }
+    }
+    source.dialect = ConfigDialect::kUnknown;
+  }
+  if (!own && told.size() < (known ? 1 : kFewestOwnNames)) return;
+  for (ConfigSource& source : configuration_.sources) {
+    const bool unknown = source.dialect == ConfigDialect::kUnknown && source.settings.size() <= kMostOwnSettings;
+    if (unknown && !source.settings.empty()) source.dialect = ConfigDialect::kOwn;
+  }
+}
+
+/// Keys of the same name with the same value, as anchors of YAML and references leave them.
+void EffectiveRun::MarkCopies(const ConfigSource& source, const Setting& read, const std::string& quantity) {
+  const auto last = [](const std::string& key) { return std::string_view(key).substr(key.rfind('.') + 1); };
+  for (const Setting& setting : source.settings) {
+    if (last(setting.key) == last(read.key) && setting.value == read.value)
+      used_.insert_or_assign(setting.key, quantity);
+  }
+}
+
 void EffectiveRun::ReadNamed() {
   for (const ConfigSource& source : configuration_.sources) {
+    const bool own = NamesAsOthers(source.dialect);
     for (const auto& [id, keys] : NamesOf(source.dialect)) {
+      if (own && id == "clip_grad") {  // None: not clipped
+        for (const std::string_view name : Split(keys, '|')) {
+          const Setting* none = FindCommon(source, name);
+          if (none && none->value.IsNull()) Set("clip_grad", ConfigValue::Of(0.0), none->Origin());
+        }
+      }
       bool set = false;
       for (const std::string_view name : Split(keys, '|')) {
         ConfigValue value;
         const Setting* found = name.empty() ? nullptr : LookUp(source, name, &value);
         if (!found) continue;
-        used_.insert(found->key);
+        used_.insert_or_assign(found->key, std::string(id));
+        if (own) MarkCopies(source, *found, std::string(id));
         if (set) continue;
         set = true;
         // What only a run knows is neither a value nor the default.
@@ -183,6 +311,7 @@ void EffectiveRun::ReadDefaults() {
       Set(std::string(preset.id), PythonScalar(preset.value), "default of " + std::string(NameOf(dialect)), true);
     }
   };
+  if (Has(ConfigDialect::kPeft)) read(ConfigDialect::kPeft);  // an adapter that is told in full
   // What trains decides, then what it builds on, and last the parts that it uses.
   for (const ConfigDialect dialect : dialects_) {
     const StackKind* stack = FindStack(dialect);

@@ -20,6 +20,10 @@ void EffectiveRun::DeriveWorld() {
   double per_node = 0, nodes = 1;
   std::string origin;
   for (const Setting& option : configuration_.launcher) {
+    if (option.key == "alone") {  // python without a launcher
+      if (HasOwnProgram() && !Find("world_size")) Set("world_size", ConfigValue::Of(int64_t{1}), option.Origin(), true);
+      continue;
+    }
     const double value = option.value.AsNumber().value_or(0);
     if (option.key == "nproc_per_node" || option.key == "num_gpus" || option.key == "num_processes")
       per_node = value;
@@ -77,10 +81,11 @@ void EffectiveRun::DeriveBatch() {
     if (!train) train = source.Find("train.batch_size");
     if (source.dialect != ConfigDialect::kOpenRlhf || !rollout || !train) continue;
     Set("update_samples", train->value, train->Origin());
-    used_.insert(train->key);
+    used_.try_emplace(train->key);
   }
   const auto micro = Number("micro_batch"), dp = Number("data_parallel");
   if (Find("global_batch") || !micro || !dp || open_.contains("accumulation") || open_.contains("global_batch")) return;
+  if (Find("plain_batch") && *dp > 1) return;  // of one process or of all
   double batch = *micro * *dp * Number("accumulation").value_or(1);
   if (Has(ConfigDialect::kMindFormers)) {
     if (Number("pipeline").value_or(1) > 1) batch *= Number("micro_batch_num").value_or(1);
@@ -94,8 +99,9 @@ void EffectiveRun::DeriveOptimizer() {
   // What these load as Adam is PyTorch's, which adds the decay to the gradient; others mean AdamW by it.
   const bool plain =
       Has(ConfigDialect::kTorchtitan) || Has(ConfigDialect::kTorchtune) || Has(ConfigDialect::kLightning);
+  const bool open = Has(ConfigDialect::kOwn) || Has(ConfigDialect::kTimm) || Has(ConfigDialect::kMmengine);
   const bool fused = Contains(name, "fused") || Contains(name, "distributed");
-  if (Contains(name, "adamw") || Contains(name, "adamweightdecay") || (name == "adam" && !plain) ||
+  if (Contains(name, "adamw") || Contains(name, "adamweightdecay") || (name == "adam" && !plain && !open) ||
       (Contains(name, "adam") && fused)) {
     From("optimizer", "optimizer_kind", ConfigValue::Of("adamw"));
   } else if (!name.empty()) {
@@ -133,10 +139,15 @@ void EffectiveRun::DeriveClipping() {
 /// Kind, length and end of the schedule.
 void EffectiveRun::DeriveSchedule() {
   std::string schedule = Word("lr_schedule");
+  if (schedule == "const" || schedule == "fixed" || schedule == "get_constant_schedule") schedule = "constant";
+  if (schedule == "cos") schedule = "cosine";
+  if (schedule == "poly" || schedule == "polylr") schedule = "polynomial";
+  if (Contains(schedule, "cosann")) schedule = "cosine";
   if (schedule == "warmuplr") schedule = "constant";  // of DeepSpeed, as the next
-  if (schedule == "warmupdecaylr") schedule = "linear";
+  if (schedule == "warmupdecaylr" || Contains(schedule, "warmupannealing")) schedule = "linear";
   if (Contains(schedule, "cooldown") || Contains(schedule, "stable_decay")) schedule = "wsd";
-  for (const std::string_view kind : {"cosine", "linear", "constant", "polynomial", "inverse", "wsd"}) {
+  for (const std::string_view kind : {"cosine", "linear", "constant", "polynomial", "inverse", "wsd", "onecycle",
+                                      "multistep", "step", "exponential"}) {
     if (!Contains(schedule, kind)) continue;
     From("lr_schedule", "schedule", ConfigValue::Of(kind));
     break;
@@ -210,9 +221,17 @@ void EffectiveRun::DeriveWarmup() {
 }
 
 void EffectiveRun::DerivePrecision() {
+  for (const Setting& option : configuration_.launcher) {  // of accelerate, for a program that leaves it to that
+    const Fact* told = Find("compute_dtype");
+    const bool open = !told || told->by_default;
+    if (option.key == "mixed_precision" && HasOwnProgram() && open) {
+      Set("compute_dtype", option.value, option.Origin());
+    }
+  }
   std::string kind = Word("compute_dtype");
   if (const Fact* fact = Find("compute_dtype")) {
-    const char* plain = Contains(kind, "bf") ? "bf16" : Contains(kind, "16") ? "fp16" : "fp32";
+    const bool half = Contains(kind, "16") || Contains(kind, "half") || kind == "amp" || kind == "mixed";
+    const char* plain = Contains(kind, "bf") ? "bf16" : Contains(kind, "fp8") ? "fp8" : half ? "fp16" : "fp32";
     Set("precision", ConfigValue::Of(plain), fact->origin, fact->by_default);
   }
   for (const ConfigSource& source : configuration_.sources) {
@@ -225,7 +244,7 @@ void EffectiveRun::DerivePrecision() {
                                      {"model_parallel.bf16", "bf16"},
                                      {"model_parallel.fp16", "fp16"}}) {
       const Setting* flag = source.Find(key);
-      if (flag) used_.insert(key);
+      if (flag) used_.try_emplace(key);
       if (flag && flag->value.AsBool().value_or(false)) Set("precision", ConfigValue::Of(value), flag->Origin());
     }
     if (source.dialect == ConfigDialect::kMegatron && !Find("precision")) {
@@ -244,8 +263,9 @@ void EffectiveRun::DerivePrecision() {
     From("softmax_fp32", "softmax_dtype", ConfigValue::Of(*fp32 ? "float32" : Word("precision")));
   }
   for (const ConfigSource& source : configuration_.sources) {
-    const Setting* kind = source.Find("runner_wrapper.scale_sense.type");
-    if (kind && Contains(kind->value.Shown(), "Dynamic")) Set("loss_scale", ConfigValue::Of("dynamic"), kind->Origin());
+    const Setting* scale = source.Find("runner_wrapper.scale_sense.type");
+    const bool adapts = scale && Contains(scale->value.Shown(), "Dynamic");
+    if (adapts) Set("loss_scale", ConfigValue::Of("dynamic"), scale->Origin());
   }
   const Fact* stage = Find("parallel_optimizer");
   if (stage && stage->value.kind == ConfigValue::Kind::kInt) {

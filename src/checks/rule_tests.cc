@@ -64,6 +64,21 @@ Verdict Usual(const CheckInput& input, double usual) {
   });
 }
 
+/// What is unusual of one side alone is a fault; of both alike it is worth a look.
+Verdict UnlessAlike(const CheckInput& input, Verdict verdict) {
+  if (verdict != Verdict::kFail || !input.golden) return verdict;
+  return Compare(input, input.quantity, Verdict::kFail) == Verdict::kPass ? Verdict::kWarn : verdict;
+}
+
+bool OnNpu(const EffectiveRun& run) {
+  if (run.Has(ConfigDialect::kMindFormers) || run.Has(ConfigDialect::kMindSpeedMm)) return true;
+  const auto& all = run.configuration().environment;
+  return !run.Package("torch-npu").empty() || !run.Package("torch_npu").empty() ||
+         std::any_of(all.begin(), all.end(), [](const Setting& variable) {
+           return StartsWith(variable.key, "ASCEND") || StartsWith(variable.key, "HCCL");
+         });
+}
+
 bool Fp32(const std::string& word) { return Plain(word) == "fp32" || word == "true"; }
 
 }  // namespace
@@ -127,15 +142,22 @@ Verdict SameFusion(const CheckInput& input) {
   return Verdict::kPass;
 }
 
-Verdict EqualVocabulary(const CheckInput& input) { return Compare(input, "padded_vocab", Verdict::kFail); }
+/// Rows that only fill the vocabulary up are worth a look, unless they were asked for.
+Verdict EqualVocabulary(const CheckInput& input) {
+  const bool told = input.target->Find("vocab_divisor") || (input.golden && input.golden->Find("vocab_divisor"));
+  const bool filled = !told && Compare(input, "vocab_size", Verdict::kFail) == Verdict::kPass;
+  return Compare(input, "padded_vocab", filled ? Verdict::kWarn : Verdict::kFail);
+}
 
 Verdict VocabularyMultiple(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
+  const bool npu = OnNpu(*input.target) || (input.golden && OnNpu(*input.golden));
+  const Verdict out = Each(input, [&](const EffectiveRun& run) {
     const auto vocab = run.Number("padded_vocab");
     if (!vocab) return Verdict::kAsk;
-    if (std::fmod(*vocab, 2) != 0) return Verdict::kFail;
+    if (std::fmod(*vocab, 2) != 0) return npu ? Verdict::kFail : Verdict::kWarn;
     return std::fmod(*vocab, 16) == 0 ? Verdict::kPass : Verdict::kWarn;
   });
+  return UnlessAlike(input, out);
 }
 
 Verdict EqualExperts(const CheckInput& input) {
@@ -149,23 +171,24 @@ Verdict MoeEqual(const CheckInput& input) {
 }
 
 Verdict CapacityRange(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    if (!run.IsMoe()) return Verdict::kSkip;
-    const auto factor = run.Number("capacity_factor");
-    if (!factor || *factor < 0) return Verdict::kPass;  // nothing is dropped
-    const double most = run.Number("expert_num").value_or(0) / std::max(1.0, run.Number("experts_chosen").value_or(1));
-    return *factor >= 1 && *factor <= most ? Verdict::kPass : Verdict::kFail;
-  });
+  return UnlessAlike(input, Each(input, [](const EffectiveRun& run) {
+                       if (!run.IsMoe()) return Verdict::kSkip;
+                       const auto factor = run.Number("capacity_factor");
+                       if (!factor || *factor < 0) return Verdict::kPass;  // nothing is dropped
+                       const double most = run.Number("expert_num").value_or(0) /
+                                           std::max(1.0, run.Number("experts_chosen").value_or(1));
+                       return *factor >= 1 && *factor <= most ? Verdict::kPass : Verdict::kFail;
+                     }));
 }
 
 Verdict SmallAuxLoss(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    if (!run.IsMoe()) return Verdict::kSkip;
-    const auto factor = run.Number("aux_loss");
-    if (!factor) return Verdict::kAsk;
-    if (*factor >= kLargeAuxLoss) return Verdict::kFail;
-    return *factor > 0 ? Verdict::kWarn : Verdict::kPass;
-  });
+  return UnlessAlike(input, Each(input, [](const EffectiveRun& run) {
+                       if (!run.IsMoe()) return Verdict::kSkip;
+                       const auto factor = run.Number("aux_loss");
+                       if (!factor) return Verdict::kAsk;
+                       if (*factor >= kLargeAuxLoss) return Verdict::kFail;
+                       return *factor > 0 ? Verdict::kWarn : Verdict::kPass;
+                     }));
 }
 
 Verdict RouterV2(const CheckInput& input) {
@@ -183,7 +206,7 @@ Verdict SameDropping(const CheckInput& input) {
 }
 
 Verdict RouterFp32(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
+  const Verdict out = Each(input, [](const EffectiveRun& run) {
     if (!run.IsMoe()) return Verdict::kSkip;
     const Fact* type = run.Find("router_dtype");
     if (type)
@@ -191,6 +214,10 @@ Verdict RouterFp32(const CheckInput& input) {
     if (!run.Has(ConfigDialect::kMegatron)) return Verdict::kAsk;
     return run.Word("precision") == "fp32" ? Verdict::kPass : Verdict::kFail;  // it takes the type of the model
   });
+  // Of a pair the other one may compute it so, too.
+  const bool other =
+      !input.golden || Compare(input, "router_dtype", Verdict::kFail) == Verdict::kFail || AnyMindSpore(input);
+  return out == Verdict::kFail && !other ? Verdict::kWarn : out;
 }
 
 Verdict FusedRouter(const CheckInput& input) {
@@ -223,7 +250,16 @@ Verdict EqualWarmup(const CheckInput& input) {
       std::fabs(input.target->Number("warmup").value_or(0) - input.golden->Number("warmup").value_or(0)) <= 1) {
     return Verdict::kPass;
   }
-  return steps == Verdict::kAsk ? Compare(input, "warmup_share", Verdict::kFail) : steps;
+  if (steps != Verdict::kAsk) return steps;
+  const Verdict shares = Compare(input, "warmup_share", Verdict::kFail);
+  for (const size_t side : {0, 1}) {
+    const EffectiveRun& run = side == 0 ? *input.target : *input.golden;
+    const Fact* share = run.Find("warmup_share");
+    if (shares == Verdict::kFail && share) {
+      input.shown[side] = CheckShown{share->value.Shown() + " of all steps", share->origin};
+    }
+  }
+  return shares;
 }
 
 Verdict EqualMinLr(const CheckInput& input) {
@@ -244,17 +280,24 @@ Verdict SameLossScale(const CheckInput& input) {
   if (!input.target->Find("precision") || !input.golden->Find("precision")) return Verdict::kAsk;
   const std::string a = scale(*input.target), b = scale(*input.golden);
   if (a == b) return Verdict::kPass;
+  const auto told = [](const EffectiveRun& run) {
+    const Fact* fact = run.Find("loss_scale");
+    return fact && !fact->by_default;
+  };
+  // What follows from another precision is that rule's.
+  const bool follows = !told(*input.target) && !told(*input.golden);
+  if (follows && input.target->Word("precision") != input.golden->Word("precision")) return Verdict::kAsk;
   // A scale that adapts is divided out again, and in bf16 nothing underflows without one.
   const bool fp16 = input.target->Word("precision") == "fp16" || input.golden->Word("precision") == "fp16";
   return !fp16 && (a == "dynamic" || b == "dynamic") ? Verdict::kWarn : Verdict::kFail;
 }
 
 Verdict InitFp32(const CheckInput& input) {
-  return Each(input, [](const EffectiveRun& run) {
-    const Fact* type = run.Find("param_init_type");
-    if (!type || !run.Has(ConfigDialect::kMindFormers)) return Verdict::kPass;
-    return Fp32(run.Word("param_init_type")) ? Verdict::kPass : Verdict::kFail;
-  });
+  return UnlessAlike(input, Each(input, [](const EffectiveRun& run) {
+                       const Fact* type = run.Find("param_init_type");
+                       if (!type || !run.Has(ConfigDialect::kMindFormers)) return Verdict::kPass;
+                       return Fp32(run.Word("param_init_type")) ? Verdict::kPass : Verdict::kFail;
+                     }));
 }
 
 Verdict GradsFp32(const CheckInput& input) {

@@ -97,6 +97,29 @@ void AddOption(Setting setting, std::vector<Setting>* out) {
   Flatten(option, setting.file, setting.line, out);
 }
 
+/// Options whose values are settings: --cfg-options a.b=1 c=2, --opts A.B 1 C 2.
+bool IsListOfSettings(std::string_view key) {
+  return key == "cfg_options" || key == "opts" || key == "options" || key == "override" || key == "overrides" ||
+         key == "set";
+}
+
+bool AddListed(const std::vector<ShellField>& words, size_t at, size_t* next, std::vector<Setting>* out) {
+  size_t end = at;
+  while (end < words.size() && !IsOption(words[end].text)) ++end;
+  if (end == at) return false;
+  const bool pairs = !Contains(words[at].text, "=");
+  if (pairs && (end - at) % 2 != 0) return false;
+  for (size_t i = at; i < end; i += pairs ? 2 : 1) {
+    if (pairs) {
+      out->push_back({words[i].text, PythonScalar(words[i + 1].text), words[i].file, words[i].line});
+    } else {
+      ReadOverride(words[i], out);
+    }
+  }
+  *next = end;
+  return true;
+}
+
 /// Options from `at` on; stops before the program if `launcher`.
 size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out,
                    std::vector<ShellField>* files = nullptr) {
@@ -104,7 +127,8 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
     const ShellField& word = words[at];
     if (!IsOption(word.text)) {
       if (launcher && (EndsWith(word.text, ".py") || IsPython(word.text))) return at;
-      if (!launcher && !ReadOverride(word, out) && files && IsSettingsFile(word.text)) files->push_back(word);
+      const bool file = IsSettingsFile(word.text) || EndsWith(word.text, ".py");
+      if (!launcher && !ReadOverride(word, out) && files && file) files->push_back(word);
       ++at;
       continue;
     }
@@ -137,6 +161,10 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
     if (at + 1 < next && words[at + 1].line > 0) {
       setting.file = words[at + 1].file;
       setting.line = words[at + 1].line;
+    }
+    if (IsListOfSettings(setting.key) && AddListed(words, at + 1, &next, out)) {
+      at = next;
+      continue;
     }
     AddOption(std::move(setting), out);
     at = next;
@@ -179,6 +207,8 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
        {"echo", "printf", "grep", "pkill", "kill", "cp", "rm", "ls", "cat", "tee", "which"}) {
     if (first == name) return false;
   }
+  const bool alone = at == 0 || first == "nohup" || first == "exec" || first == "env" || first == "time";
+  const ShellField begins = words[at];
   bool module_next = false;
   while (at < words.size()) {
     const std::string& word = words[at].text;
@@ -216,6 +246,9 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
     ++at;
   }
   if (out->program.empty()) return false;
+  if (alone && out->launcher.empty() && IsPython(begins.text)) {
+    out->launcher.push_back({"alone", ConfigValue::Of(true), begins.file, begins.line});
+  }
   ReadOptions(words, at, false, &out->arguments, &out->files);
   if (out->dialect != ConfigDialect::kUnknown)
     MoveLauncherOptions(out);

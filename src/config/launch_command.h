@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "config/shell_field.h"
+#include "config/shell_lexer.h"
 
 namespace msprobe {
 

@@ -6,114 +6,23 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "base/yaml.h"
 #include "config/launch_command.h"
 #include "config/log_settings.h"
 #include "config/package_list.h"
+#include "config/python_sources.h"
+#include "config/settings_file.h"
 #include "config/shell_script.h"
 #include "config/stacks.h"
-#include "config/toml_settings.h"
-#include "json/parser.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kMaxConfigJson = 16 << 20, kMaxPackageList = 1 << 20;
-
-void FlattenYaml(const YamlNode& node, const std::string& prefix,  // NOLINT(misc-no-recursion): kMaxYamlDepth
-                 const std::string& file, std::vector<Setting>* out) {
-  const auto plain = [](const YamlNode& value) { return !value.IsMap(); };
-  if (node.IsMap()) {
-    for (const YamlMember& member : node.members) {
-      FlattenYaml(member.second, prefix.empty() ? member.first : prefix + "." + member.first, file, out);
-    }
-  } else if (node.IsList() && std::all_of(node.items.begin(), node.items.end(), plain)) {
-    Setting setting{prefix, {}, file, node.line};
-    setting.value.kind = ConfigValue::Kind::kList;
-    for (const YamlNode& item : node.items) {
-      if (item.IsList()) {
-        std::vector<Setting> inner;
-        FlattenYaml(item, "x", file, &inner);
-        setting.value.items.push_back(inner.empty() ? ConfigValue() : inner[0].value);
-      } else {
-        setting.value.items.push_back(item.IsNull() ? ConfigValue() : YamlScalar(item.text));
-      }
-    }
-    out->push_back(std::move(setting));
-  } else if (node.IsList()) {
-    for (size_t i = 0; i < node.items.size(); ++i) {
-      FlattenYaml(node.items[i], prefix + "." + std::to_string(i), file, out);
-    }
-  } else if (!prefix.empty()) {
-    out->push_back({prefix, node.IsNull() ? ConfigValue() : YamlScalar(node.text), file, node.line});
-  }
-}
-
-/// The config.yaml of a run of wandb has a "value" below each name.
-void UnwrapWandb(std::vector<Setting>* settings) {
-  constexpr std::string_view kValue = ".value";
-  const auto of_wandb = [](const Setting& s) { return s.key == "wandb_version" || StartsWith(s.key, "_wandb."); };
-  if (std::none_of(settings->begin(), settings->end(), of_wandb)) return;
-  std::erase_if(*settings, of_wandb);
-  for (Setting& setting : *settings) {
-    const size_t at = setting.key.find('.');
-    if (at != std::string::npos && StartsWith(std::string_view(setting.key).substr(at), kValue)) {
-      setting.key.erase(at, kValue.size());
-    }
-  }
-}
-
-StatusOr<ConfigSource> ReadYamlSettings(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const YamlNode root, ReadYamlFile(path, {.aliases = true}));
-  ConfigSource source;
-  source.path = path;
-  FlattenYaml(root, "", path, &source.settings);
-  UnwrapWandb(&source.settings);
-  ResolveReferences(&source.settings);
-  source.dialect = GuessDialect(source.settings);
-  return source;
-}
-
-StatusOr<MappedFile> OpenSettings(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  if (file.text().size() > kMaxConfigJson) {
-    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
-                        file.text().size(), kMaxConfigJson >> 20));
-  }
-  return file;
-}
-
-StatusOr<ConfigSource> ReadJsonSettings(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, OpenSettings(path));
-  JsonDoc doc;
-  MSP_RETURN_IF_ERROR(ParseJson(file.text(), path, &doc));
-  if (!doc.IsObject()) return BadInput(Msg("{} is not a JSON object: give a configuration", path));
-  ConfigSource source;
-  source.path = path;
-  Flatten(ConfigValue::Of(static_cast<const JsonValue&>(doc)), path, 0, &source.settings);
-  source.dialect = GuessDialect(source.settings);
-  return source;
-}
-
-StatusOr<ConfigSource> ReadTomlFile(const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, OpenSettings(path));
-  ConfigSource source;
-  source.path = path;
-  MSP_ASSIGN_OR_RETURN(source.settings, ReadTomlSettings(file.text(), path));
-  source.dialect = GuessDialect(source.settings);
-  return source;
-}
-
-StatusOr<ConfigSource> ReadSettingsFile(const std::string& path) {
-  return EndsWith(path, ".json")   ? ReadJsonSettings(path)
-         : EndsWith(path, ".toml") ? ReadTomlFile(path)
-                                   : ReadYamlSettings(path);
-}
+constexpr size_t kMaxPackageList = 1 << 20;
 
 /// The file that a word of a script names: beside the script, where the command is run, or given under another folder;
 /// "" if it is not here.
 std::string NamedFile(const std::string& name, const std::string& script, const Configuration& known) {
-  if (!IsSettingsFile(name)) return {};
+  if (!IsSettingsFile(name) && !EndsWith(name, ".py")) return {};
   for (const std::string& path : {JoinPath(DirName(script), name), name}) {
     if (IsRegularFile(path)) return path;
   }
@@ -123,44 +32,87 @@ std::string NamedFile(const std::string& name, const std::string& script, const 
   return {};
 }
 
+/// The text that a script writes into a file of this name before it starts the training; null.
+const WrittenFile* WrittenBy(const std::vector<WrittenFile>& written, const std::string& name) {
+  for (auto file = written.rbegin(); file != written.rend(); ++file) {
+    if (file->name == name || BaseName(file->name) == BaseName(name)) return &*file;
+  }
+  return nullptr;
+}
+
+/// Options that name a file, whatever its ending; others may have a name there: --deepspeed zero3.
+bool Explicit(std::string_view key) {
+  return key != "deepspeed" && key != "model_config" && key != "c" && key != "config";
+}
+
 /// Files of a command, in the order in which what they set is overridden.
 std::vector<ShellField> FilesOf(const LaunchCommand& command) {
-  std::vector<ShellField> out = command.files;
+  std::vector<ShellField> out;
   std::string folder;
-  for (const Setting& setting : command.arguments) {
+  std::vector<Setting> options = command.launcher;
+  options.insert(options.end(), command.arguments.begin(), command.arguments.end());
+  for (const Setting& setting : options) {
     if (!setting.value.IsText()) continue;
-    const bool names_file = setting.key == "yaml_cfg" || setting.key == "config" || setting.key == "deepspeed" ||
-                            setting.key == "deepspeed_config" || setting.key == "config_path" ||
-                            setting.key == "job.config_file" || setting.key == "config_file" ||
-                            setting.key == "mm_model" || setting.key == "mm_data" || setting.key == "cfg";
+    const bool names_file =
+        setting.key == "deepspeed_config_file" || setting.key == "model_config" || setting.key == "config_yaml" ||
+        setting.key == "c" || setting.key == "yaml_cfg" || setting.key == "config" || setting.key == "deepspeed" ||
+        setting.key == "deepspeed_config" || setting.key == "config_path" || setting.key == "job.config_file" ||
+        setting.key == "config_file" || setting.key == "mm_model" || setting.key == "mm_data" || setting.key == "cfg";
     const std::string& text = setting.value.text;
     if (setting.key == "config_path" && !IsSettingsFile(text)) {
       folder = text;
     } else if (setting.key == "config_name") {  // of hydra, without its ending
       out.push_back({JoinPath(folder, IsSettingsFile(text) ? text : text + ".yaml"), setting.file, setting.line});
-    } else if (names_file && (setting.key != "deepspeed" || IsSettingsFile(text))) {  // or a name: zero3
+    } else if (names_file && (IsSettingsFile(text) || EndsWith(text, ".py") || Explicit(setting.key))) {
       out.push_back({text, setting.file, setting.line});
     }
   }
+  out.insert(out.end(), command.files.begin(), command.files.end());
   return out;
 }
 
-Status AddCommand(const LaunchCommand& command, const std::string& path, Configuration* out) {
+/// The file of a program: train.py, or package/train.py of `-m package.train`.
+std::string ProgramFile(const LaunchCommand& command, const std::string& script, const Configuration& known) {
+  std::string name = command.program;
+  if (!EndsWith(name, ".py")) {
+    if (Contains(name, "/") || Contains(name, " ")) return {};
+    std::replace(name.begin(), name.end(), '.', '/');
+    name += ".py";
+  }
+  return NamedFile(name, script, known);
+}
+
+Status AddCommand(LaunchCommand command, const std::string& path, const std::vector<WrittenFile>& written,
+                  Configuration* out) {
   std::vector<ConfigSource> later;
+  ConfigDialect of_files = ConfigDialect::kUnknown;
+  const std::string program =
+      command.dialect == ConfigDialect::kUnknown ? ProgramFile(command, path, *out) : std::string();
+  if (!program.empty()) MSP_RETURN_IF_ERROR(AddPythonFile(program, command.dialect, &command.arguments, out));
   for (const ShellField& file : FilesOf(command)) {
     const std::string named = NamedFile(file.text, file.file, *out);
-    if (named.empty()) {
+    const WrittenFile* text = WrittenBy(written, file.text);
+    if (named.empty() && !text) {
       const std::string at = file.line > 0 ? file.file + ":" + std::to_string(file.line) : file.file;
       out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", at, OneLine(file.text)));
       continue;
     }
-    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(named));
+    if (!text && EndsWith(named, ".py")) {
+      const size_t first = out->sources.size();
+      MSP_RETURN_IF_ERROR(AddPythonFile(named, command.dialect, &command.arguments, out));
+      if (first < out->sources.size()) of_files = out->sources[first].dialect;
+      out->named.push_back(named);
+      continue;
+    }
+    MSP_ASSIGN_OR_RETURN(ConfigSource source,
+                         text ? ReadSettingsText(text->text, text->name) : ReadSettingsFile(named));
     const auto yaml = std::find_if(command.arguments.begin(), command.arguments.end(), [&](const Setting& s) {
       return s.key == "yaml_cfg" && s.value.IsText() && s.value.text == file.text;
     });
     source.dialect =
         yaml != command.arguments.end() ? ConfigDialect::kMegatron : Refined(source.dialect, command.dialect);
-    out->named.push_back(named);
+    of_files = source.dialect;
+    if (!named.empty()) out->named.push_back(named);
     // What a file of DeepSpeed sets, it does not leave to the arguments.
     (source.dialect == ConfigDialect::kDeepSpeed ? later : out->sources).push_back(std::move(source));
   }
@@ -170,6 +122,10 @@ Status AddCommand(const LaunchCommand& command, const std::string& path, Configu
   // A command of a stack says whose arguments these are; other programs may have names that only look so.
   source.dialect =
       FindStack(command.dialect) ? command.dialect : Refined(GuessDialect(source.settings), command.dialect);
+  // Arguments of a program that reads a file of a stack are of that stack.
+  const StackKind* stack = FindStack(of_files);
+  const bool trains = stack && of_files != ConfigDialect::kAccelerate && of_files != ConfigDialect::kPeft;
+  if (source.dialect == ConfigDialect::kUnknown && trains) source.dialect = of_files;
   ResolveReferences(&source.settings);
   out->sources.push_back(std::move(source));
   std::move(later.begin(), later.end(), std::back_inserter(out->sources));
@@ -204,7 +160,7 @@ Status AddScript(const std::string& path, Configuration* out) {
     out->notes.push_back(Msg("{}: several commands start Python; the one with the most arguments is read ({})", path,
                              OneLine(last.program)));
   }
-  return AddCommand(last, path, out);
+  return AddCommand(std::move(last), path, reading.written, out);
 }
 
 /// What the directory of a run holds of its configuration: files of settings that a stack names, lists of packages,
@@ -248,6 +204,13 @@ Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no
     return AddFile(config, out);
   }
   if (EndsWith(path, ".sh") || EndsWith(path, ".bash")) return AddScript(path, out);
+  const auto was_read = [&](const ConfigSource& source) { return SameFile(path, source.path); };
+  if (EndsWith(path, ".py")) {
+    // What a command that starts it sets counts more.
+    if (std::any_of(out->sources.begin(), out->sources.end(), was_read)) return OkStatus();
+    std::vector<Setting> none;
+    return AddPythonFile(path, ConfigDialect::kUnknown, &none, out);
+  }
   if (IsSettingsFile(path)) {
     const auto read = [&](const std::string& named) { return SameFile(path, named); };
     // What a command sets beside it counts more.
@@ -270,7 +233,7 @@ Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no
   }
   if (!PathExists(path)) return Missing(path, "check the path");
   return BadInput(
-      Msg("{} has no known ending: give a script (.sh), .yaml, .json, .toml, or a log (.log, .txt, .out)", path));
+      Msg("{} has no known ending: give a script (.sh, .py), .yaml, .json, .toml, or a log (.log, .txt, .out)", path));
 }
 
 StatusOr<Configuration> ReadConfiguration(const std::vector<std::string>& paths) {

@@ -48,7 +48,8 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : settings) keys.emplace_back(setting.key);
   if (const ConfigDialect told = DialectOfKeys(keys); told != ConfigDialect::kUnknown) return told;
-  int megatron = 0, trainer = 0, nested = 0;
+  int megatron = 0, trainer = 0, nested = 0, common = 0;
+  bool device_batch = false, other = false;
   for (const Setting& setting : settings) {
     const std::string_view key = setting.key;
     // Own scripts hand a section of their yaml on: training.adam_epsilon.
@@ -57,18 +58,28 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
                                         "max_grad_norm", "lr_scheduler_type", "adam_beta2"}) {
       nested += dot != std::string_view::npos && key.substr(dot + 1) == name;
     }
-    for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "learning_rate",
-                                        "max_grad_norm", "lr_scheduler_type", "model_name_or_path"}) {
+    for (const std::string_view name : {"gradient_accumulation_steps", "learning_rate", "max_grad_norm", "warmup_ratio",
+                                        "lr_scheduler_type", "model_name_or_path", "adam_beta2", "optim", "bf16",
+                                        "logging_steps", "num_train_epochs", "save_strategy", "adam_epsilon"}) {
       trainer += key == name;
     }
+    device_batch = device_batch || key == "per_device_train_batch_size";
+    // Of scripts without a Trainer, which have names like it and other defaults.
+    other = other || key == "num_warmup_steps" || key == "max_train_steps" || key == "lr_warmup_steps";
     for (const std::string_view name :
-         {"num_layers", "micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "num_attention_heads",
-          "train_iters", "seq_length", "lr_decay_style", "adam_beta2", "ffn_hidden_size"}) {
+         {"micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "train_iters", "lr_decay_style",
+          "ffn_hidden_size", "num_query_groups", "lr_warmup_iters", "lr_decay_iters", "pipeline_model_parallel_size",
+          "init_method_std", "swiglu", "untie_embeddings_and_output_weights", "rotary_base", "norm_epsilon"}) {
       megatron += key == name;
     }
+    for (const std::string_view name :
+         {"num_layers", "num_attention_heads", "seq_length", "adam_beta2", "hidden_size"}) {
+      common += key == name;
+    }
   }
-  if (megatron > trainer && megatron > 1) return ConfigDialect::kMegatron;
-  return trainer > 0 || nested > 2 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
+  if (megatron > 2 || (megatron > 0 && megatron + common > 2)) return ConfigDialect::kMegatron;
+  const bool trains = device_batch || trainer > 2;
+  return (trains && !other) || nested > 2 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
 }
 
 void ResolveReferences(std::vector<Setting>* settings) {

@@ -16,6 +16,12 @@ struct ShellToken {
   int line = 0;           // from 1
 };
 
+struct ShellField {
+  std::string text;
+  std::string file;
+  int line = 0;
+};
+
 inline constexpr size_t kMaxShellBytes = 16 << 20;
 inline constexpr size_t kMaxShellTokens = 1 << 20;
 

@@ -117,11 +117,33 @@ class ShellRunner {
       } else if (word == "{" || word == "}" || word == "do" || word == "then" || word == "!") {
         ++at_;
       } else {
+        const size_t first = at_;
         const Words words = TakeCommand();
         EndCommand();
+        if (active) KeepWritten(first);
         if (active) MSP_RETURN_IF_ERROR(Command(words, level));
       }
     }
+  }
+
+  /// `cat > NAME <<END`, `cat <<END > NAME`, `tee NAME <<END`: what a file that the training reads holds.
+  void KeepWritten(size_t first) {
+    const std::string_view program = (*tokens_)[first].text;
+    if (AtEnd() || Now().kind != Kind::kDocument || (program != "cat" && program != "tee")) return;
+    std::string name;
+    bool plain = false;
+    for (size_t i = first; i < at_; ++i) {
+      const ShellToken& token = (*tokens_)[i];
+      const bool word_next = i + 1 < at_ && (*tokens_)[i + 1].kind == Kind::kWord;
+      const bool names = token.kind == Kind::kOperator ? token.text == ">" : i == first && token.text == "tee";
+      if (names && word_next) name = values_.Text((*tokens_)[i + 1].text);
+      if (token.kind != Kind::kOperator || !StartsWith(token.text, "<<")) continue;
+      std::string_view end(token.text.data() + token.text.size(),
+                           2);  // the script goes on: with the document, at least
+      while (StartsWith(end, " ")) end.remove_prefix(1);
+      plain = !end.empty() && Contains("'\"\\", end.substr(0, 1));
+    }
+    if (!name.empty()) out_.written.push_back({name, plain ? std::string(Now().text) : Quoted(Now().text)});
   }
 
   bool IsFunction() const {
@@ -326,7 +348,12 @@ class ShellRunner {
       values_.SetArguments(std::vector<ShellField>(fields.begin() + 2, fields.end()));
       return OkStatus();
     }
-    if (name == "shift") return Shift();
+    if (name == "shift") {
+      std::optional<std::vector<ShellField>> given = values_.Arguments();
+      if (given && !given->empty()) given->erase(given->begin());
+      values_.SetArguments(std::move(given));
+      return OkStatus();
+    }
     if (const auto found = functions_.find(name); found != functions_.end()) return Call(found->second, fields, level);
     out_.commands.push_back(std::move(fields));
     return OkStatus();
@@ -350,7 +377,9 @@ class ShellRunner {
     if (!read.ok() || read->empty() || substituted_ >= kMaxSubstituted) return std::nullopt;
     const std::string_view name = read->front().text;
     if (name == "expr") return Sum(*read);
-    if (name != "echo" && name != "printf" && !functions_.count(name)) return std::nullopt;
+    const bool document = std::ranges::any_of(*read, [](const ShellToken& t) { return t.kind == Kind::kDocument; });
+    const bool prints = name == "echo" || name == "printf" || (name == "cat" && document);
+    if (!prints && !functions_.count(name)) return std::nullopt;
     const bool piped = std::ranges::any_of(*read, [](const ShellToken& t) { return t.text == "|"; });
     if (piped) return std::nullopt;
     std::string printed;
@@ -387,13 +416,6 @@ class ShellRunner {
     return OkStatus();
   }
 
-  Status Shift() {
-    std::optional<std::vector<ShellField>> arguments = values_.Arguments();
-    if (arguments && !arguments->empty()) arguments->erase(arguments->begin());
-    values_.SetArguments(std::move(arguments));
-    return OkStatus();
-  }
-
   Status Declare(const Words& words) {
     const bool exports = words[0]->text == "export";
     for (size_t i = 1; i < words.size(); ++i) {
@@ -415,6 +437,13 @@ class ShellRunner {
     std::string text(Now().text);
     for (size_t at; (at = text.find("\\\n")) != std::string::npos;) text.replace(at, 2, " ");
     return values_.Text(text);
+  }
+
+  /// The lines of a here-document, in which quotes are nothing special.
+  std::string Quoted(std::string_view text) {
+    std::string out(text);
+    for (size_t at = 0; (at = out.find('"', at)) != std::string::npos; at += 2) out.insert(at, 1, '\\');
+    return values_.Text("\"" + out + "\"");
   }
 
   /// The arguments as a line of their own.

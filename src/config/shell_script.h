@@ -7,13 +7,19 @@
 
 #include "base/status.h"
 #include "config/settings.h"
-#include "config/shell_field.h"
+#include "config/shell_lexer.h"
 
 namespace msprobe {
+
+/// A here-document that a script writes into a file.
+struct WrittenFile {
+  std::string name, text;
+};
 
 struct ShellReading {
   std::vector<std::vector<ShellField>> commands;  // that start a program, in order
   std::vector<Setting> environment;               // exported variables, and those set for one command
+  std::vector<WrittenFile> written;               // cat > NAME <<END
   std::vector<Message> notes;                     // conditions and values that only a run knows
 };
 

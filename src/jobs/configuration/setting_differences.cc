@@ -108,9 +108,22 @@ bool ReadBy(const EffectiveRun& run, const std::string& key) {
   return run.used().contains(key) || std::find(kComputed.begin(), kComputed.end(), plain) != kComputed.end();
 }
 
+/// Files of no stack, and those whose names are only what others have, too.
+bool OfOwnProgram(ConfigDialect dialect) {
+  return dialect == ConfigDialect::kUnknown || dialect == ConfigDialect::kOwn;
+}
+
+/// A setting of an own program that a rule reads, and of which the other side says nothing: no rule can compare it.
+bool AloneInOwnProgram(const EffectiveRun& run, const std::string& key, const Told& told, const EffectiveRun& other) {
+  const auto read = run.used().find(key);
+  return OfOwnProgram(told.dialect) && read != run.used().end() && !read->second.empty() && !other.Find(read->second);
+}
+
 bool ReadsSources(const EffectiveRun& run, ConfigDialect dialect) {
   const auto& sources = run.configuration().sources;
-  return std::any_of(sources.begin(), sources.end(), [&](const ConfigSource& s) { return s.dialect == dialect; });
+  return std::any_of(sources.begin(), sources.end(), [&](const ConfigSource& s) {
+    return s.dialect == dialect || (OfOwnProgram(s.dialect) && OfOwnProgram(dialect));
+  });
 }
 
 /// Keys of own scripts that one side alone has, by the last part of their names: --state-size of a script is
@@ -118,11 +131,16 @@ bool ReadsSources(const EffectiveRun& run, ConfigDialect dialect) {
 std::map<std::string, std::string> OwnByLastPart(const SettingsByKey& settings, const SettingsByKey& others) {
   std::map<std::string, std::string> out;
   for (const auto& [key, told] : settings) {
-    if (told.dialect != ConfigDialect::kUnknown || others.contains(key) || StartsWith(key, "env ")) continue;
+    if (!OfOwnProgram(told.dialect) || others.contains(key) || StartsWith(key, "env ")) continue;
     const auto [at, fresh] = out.try_emplace(key.substr(key.rfind('.') + 1), key);
     if (!fresh) at->second.clear();
   }
   return out;
+}
+
+/// The name of a setting on its own side.
+std::string OwnKey(const std::string& key, const Told& told) {
+  return StartsWith(key, "env ") ? key : told.setting->key;
 }
 
 /// Golden settings under the names that the target has for them.
@@ -156,15 +174,17 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
     const auto other = right.find(key);
     if (other == right.end()) {
       const bool comparable = ReadsSources(golden, own.dialect);
-      if (comparable && !ReadBy(target, key) && !SaysNothing(own.setting->value)) Add(key, own.setting, nullptr, &out);
-    } else if (!(ReadBy(target, key) && ReadBy(golden, key)) &&
+      const bool unread = !ReadBy(target, key) || AloneInOwnProgram(target, key, own, golden);
+      if (comparable && unread && !SaysNothing(own.setting->value)) Add(key, own.setting, nullptr, &out);
+    } else if (!(ReadBy(target, key) && ReadBy(golden, OwnKey(key, other->second))) &&
                !rule_tests::Same(own.setting->value, other->second.setting->value)) {
       Add(key, own.setting, other->second.setting, &out);
     }
   }
   for (const auto& [key, own] : right) {
     const bool comparable = !left.contains(key) && ReadsSources(target, own.dialect);
-    if (comparable && !ReadBy(golden, key) && !SaysNothing(own.setting->value)) Add(key, nullptr, own.setting, &out);
+    const bool unread = !ReadBy(golden, key) || AloneInOwnProgram(golden, key, own, target);
+    if (comparable && unread && !SaysNothing(own.setting->value)) Add(key, nullptr, own.setting, &out);
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.incidental < y.incidental; });
   if (out.size() > kMostDifferences) out.resize(kMostDifferences);

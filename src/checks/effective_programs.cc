@@ -1,0 +1,220 @@
+// What stacks with programs of their own say in units, words or parts that only they have.
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "checks/effective.h"
+#include "config/stacks.h"
+
+namespace msprobe {
+namespace {
+
+/// "1000ba", "2ep", "0.05dur", "3e9tok": a number and what it counts; "" without a unit.
+struct Length {
+  double number = 0;
+  std::string_view unit;
+};
+
+std::optional<Length> LengthOf(const Fact* fact) {
+  if (!fact) return std::nullopt;
+  if (const auto number = fact->value.AsNumber()) return Length{*number, {}};
+  if (!fact->value.IsText()) return std::nullopt;
+  const std::string_view text = fact->value.text;
+  const size_t digits = text.find_last_of("0123456789.");
+  if (digits == std::string_view::npos || digits + 1 >= text.size()) return std::nullopt;
+  const auto number = PythonScalar(text.substr(0, digits + 1)).AsNumber();
+  const std::string_view unit = text.substr(digits + 1);
+  for (const std::string_view known : {"ba", "ep", "dur", "tok", "sp", "T"}) {
+    if (number && unit == known) return Length{*number, known == "T" ? std::string_view("tok") : known};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void EffectiveRun::DeriveOfPrograms() {
+  DeriveNorm();
+  DeriveOfTimm();
+  DeriveOfOpenClip();
+  DeriveOfNanoGpt();
+  DeriveOfMmengine();
+  DeriveOwnBatch();
+  DeriveLengths();
+  const auto ratio = Number("ffn_ratio"), hidden = Number("hidden_size");
+  if (ratio && hidden && !Find("intermediate_size")) {
+    From("ffn_ratio", "intermediate_size", ConfigValue::Of(static_cast<int64_t>(std::floor(*ratio * *hidden))));
+  }
+  // It decays by a share of the weights, not of the rate times the weights.
+  const auto decay = Number("weight_decay"), rate = Number("lr");
+  if (Contains(Word("optimizer"), "decoupled") && decay && rate && *rate > 0) {
+    From("weight_decay", "weight_decay", ConfigValue::Of(*decay / *rate));
+  }
+  if (const auto mixed = Truth("use_amp"); mixed && !Find("compute_dtype")) {
+    From("use_amp", "compute_dtype", ConfigValue::Of(*mixed ? "float16" : "float32"));
+  }
+}
+
+/// One word for each kind of norm.
+void EffectiveRun::DeriveNorm() {
+  if (const auto rms = Truth("use_rmsnorm"); rms && !Find("normalization")) {
+    From("use_rmsnorm", "normalization", ConfigValue::Of(*rms ? "RMSNorm" : "LayerNorm"));
+  }
+  const std::string norm = Word("normalization");
+  if (Contains(norm, "rms")) From("normalization", "normalization", ConfigValue::Of("RMSNorm"));
+  const bool layer = Contains(norm, "layernorm") || Contains(norm, "layer_norm") || norm == "ln";
+  if (layer && !Contains(norm, "1p") && !Contains(norm, "rms")) {
+    From("normalization", "normalization", ConfigValue::Of("LayerNorm"));
+  }
+}
+
+/// Its rate grows with the batch where only a base is given.
+void EffectiveRun::DeriveOfTimm() {
+  const auto base = Number("lr_base"), batch = Number("micro_batch");
+  if (!Has(ConfigDialect::kTimm) || Find("lr") || !base || !batch) return;
+  DeriveWorld();
+  const double all = *batch * Number("accumulation").value_or(1) * Number("world_size").value_or(1);
+  const double times = all / Number("lr_base_size").value_or(256);
+  const std::string scale = Word("lr_base_scale"), name = Word("optimizer");
+  const bool root = scale.empty() ? Contains(name, "ada") || Contains(name, "lamb") : scale == "sqrt";
+  From("lr_base", "lr", ConfigValue::Of(*base * (root ? std::sqrt(times) : times)));
+}
+
+/// What it takes for Adam depends on the model.
+void EffectiveRun::DeriveOfOpenClip() {
+  if (!Has(ConfigDialect::kOpenClip)) return;
+  std::string model;
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* name = source.dialect == ConfigDialect::kOpenClip ? source.Find("model") : nullptr;
+    if (name) model = name->value.Shown();
+  }
+  const bool vit = Contains(model, "vit") || Contains(model, "ViT") || Contains(model, "VIT");
+  for (const auto& [quantity, value] : {std::pair("lr", "0.0005"),
+                                        {"beta1", "0.9"},
+                                        {"beta2", vit ? "0.98" : "0.999"},
+                                        {"eps", vit ? "1e-06" : "1e-08"}}) {
+    if (!Find(quantity) && !model.empty()) Set(quantity, PythonScalar(value), "default of open_clip", true);
+  }
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* skip = source.Find("skip_scheduler");
+    if (skip && skip->value.AsBool().value_or(false)) Set("lr_schedule", ConfigValue::Of("constant"), skip->Origin());
+  }
+}
+
+void EffectiveRun::DeriveOfNanoGpt() {
+  if (!Has(ConfigDialect::kNanoGpt)) return;
+  bool decays = true;
+  std::string origin = "default of nanoGPT";
+  for (const ConfigSource& source : configuration_.sources) {
+    if (const Setting* told = source.Find("decay_lr")) {
+      decays = told->value.AsBool().value_or(true);
+      origin = told->Origin();
+      used_.try_emplace(told->key);
+    }
+  }
+  Set("lr_schedule", ConfigValue::Of(decays ? "cosine" : "constant"), origin);
+  if (!decays) Set("warmup_steps", ConfigValue::Of(int64_t{0}), origin);
+  // Its steps of accumulation are those of all processes together.
+  const auto micro = Number("micro_batch"), steps = Number("accumulation");
+  if (micro && steps && !Find("global_batch")) {
+    From("accumulation", "global_batch", ConfigValue::Of(static_cast<int64_t>(*micro * *steps)));
+  }
+}
+
+/// The list of schedules: one that grows from a part of the rate is the warm-up, what follows is the schedule.
+void EffectiveRun::DeriveOfMmengine() {
+  if (!Has(ConfigDialect::kMmengine)) return;
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kMmengine) continue;
+    for (int i = 0; i < 8; ++i) {
+      const std::string at = "param_scheduler." + std::to_string(i) + ".";
+      const Setting* type = source.Find(at + "type");
+      if (!type) type = i == 0 ? source.Find("param_scheduler.type") : nullptr;
+      if (!type) continue;
+      const std::string prefix = type->key.substr(0, type->key.size() - 4);
+      const auto member = [&](std::string_view name) {
+        const Setting* found = source.Find(prefix + std::string(name));
+        if (found) used_.try_emplace(found->key);
+        return found;
+      };
+      used_.try_emplace(type->key);
+      const std::string kind = type->value.Shown();
+      const Setting *begin = member("begin"), *end = member("end"), *by = member("by_epoch"),
+                    *least = member("eta_min");
+      const bool by_epoch = !by || by->value.AsBool().value_or(true);
+      const bool first = !begin || begin->value.AsNumber().value_or(0) == 0;
+      if (Contains(kind, "Linear") && first && member("start_factor") && end) {
+        Set(by_epoch ? "warmup_epochs" : "warmup_steps", end->value, end->Origin());
+        Set("lr_warmup_share", member("start_factor")->value, member("start_factor")->Origin());
+        continue;
+      }
+      Set("lr_schedule", type->value, type->Origin());
+      if (least) Set("min_lr", least->value, least->Origin());
+      if (const Setting* share = member("eta_min_ratio")) Set("min_lr_ratio", share->value, share->Origin());
+      if (const Setting* power = member("power")) Set("lr_power", power->value, power->Origin());
+      if (end && !by_epoch) Set("decay_steps", end->value, end->Origin());
+      if (const Setting* length = member("T_max"); length && !by_epoch && first) {
+        Set("decay_steps", length->value, length->Origin());
+      }
+    }
+  }
+  const Fact* dtype = Find("compute_dtype");
+  const std::string kind = Word("compute_dtype");
+  if (dtype && kind == "ampoptimwrapper") From("compute_dtype", "compute_dtype", ConfigValue::Of("float16"));
+  if (dtype && kind == "optimwrapper") From("compute_dtype", "compute_dtype", ConfigValue::Of("float32"));
+}
+
+/// A plain "batch_size" is that of a process; whether of one or of all is left open where there are several.
+void EffectiveRun::DeriveOwnBatch() {
+  const auto length = Number("seq_length");
+  if (const auto tokens = Number("batch_tokens"); tokens && length && *length > 0 && !Find("global_batch")) {
+    From("batch_tokens", "global_batch", ConfigValue::Of(static_cast<int64_t>(*tokens / *length)));
+  }
+  if (const auto tokens = Number("micro_tokens"); tokens && length && *length > 0 && !Find("micro_batch")) {
+    From("micro_tokens", "micro_batch", ConfigValue::Of(static_cast<int64_t>(*tokens / *length)));
+  }
+  const Fact* plain = Find("plain_batch");
+  if (!plain || Find("micro_batch")) return;
+  if (Find("global_batch")) return;
+  From("plain_batch", "micro_batch", plain->value);
+}
+
+/// Lengths in epochs, tokens and shares as steps and shares.
+void EffectiveRun::DeriveLengths() {
+  if (const auto all = LengthOf(Find("train_length"))) {
+    const auto set = [&](const char* quantity) { From("train_length", quantity, ConfigValue::Of(all->number)); };
+    if (all->unit == "ba" || all->unit.empty()) set("train_steps");
+    if (all->unit == "ep") set("train_epochs");
+    if (all->unit == "tok") set("train_tokens");
+    if (all->unit == "sp") set("train_samples");
+  }
+  if (const Fact* given = Find("warmup_steps"); given && given->value.IsText()) {
+    if (const auto warm = LengthOf(given)) {
+      const char* quantity = warm->unit == "dur"   ? "warmup_ratio"
+                             : warm->unit == "ep"  ? "warmup_epochs"
+                             : warm->unit == "tok" ? "warmup_tokens"
+                             : warm->unit == "sp"  ? "warmup_samples"
+                                                   : "warmup_steps";
+      const double number = warm->number;
+      From("warmup_steps", quantity, ConfigValue::Of(number));
+      if (warm->unit != "ba") facts_.erase("warmup_steps");
+    }
+  }
+  const double tokens = Number("global_batch").value_or(0) * Number("seq_length").value_or(0);
+  for (const auto& [of, quantity] : {std::pair("train_tokens", "train_steps"), {"warmup_tokens", "warmup_steps"}}) {
+    if (Find(of) && tokens > 0 && !Find(quantity)) {
+      From(of, quantity, ConfigValue::Of(std::floor(Number(of).value_or(0) / tokens)));
+    }
+  }
+  const auto epochs = Number("train_epochs"), warm = Number("warmup_epochs");
+  const Fact* steps = Find("warmup_steps");
+  if (warm && (!steps || steps->by_default) && !Find("warmup_ratio")) {
+    if (*warm == 0)
+      From("warmup_epochs", "warmup_steps", ConfigValue::Of(int64_t{0}));
+    else if (epochs && *epochs > 0)
+      From("warmup_epochs", "warmup_ratio", ConfigValue::Of(*warm / *epochs));
+  }
+  if (epochs && Number("train_steps").value_or(0) <= 0)
+    From("train_epochs", "schedule_epochs", Find("train_epochs")->value);
+}
+
+}  // namespace msprobe

@@ -1,0 +1,449 @@
+#include "config/python_program.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "base/message.h"
+#include "base/text.h"
+#include "config/python_expression.h"
+#include "config/python_lines.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kMostSettings = 1 << 14;
+
+struct KnownCall {
+  std::string_view name;
+  ConfigDialect dialect;
+  std::string_view section, places;
+};
+
+constexpr KnownCall kCalls[] = {
+#define MSP_CALL(name, dialect, section, places) {name, ConfigDialect::dialect, section, places},
+#include "config/python_calls.def"
+#undef MSP_CALL
+};
+
+/// What PyTorch takes for an optimizer that a program is given without more.
+struct OptimizerDefault {
+  std::string_view name, key, value;
+};
+constexpr OptimizerDefault kOptimizerDefaults[] = {
+    {"AdamW", "lr", "0.001"},      {"AdamW", "beta1", "0.9"},         {"AdamW", "beta2", "0.999"},
+    {"AdamW", "eps", "1e-08"},     {"AdamW", "weight_decay", "0.01"}, {"Adam", "lr", "0.001"},
+    {"Adam", "beta1", "0.9"},      {"Adam", "beta2", "0.999"},        {"Adam", "eps", "1e-08"},
+    {"Adam", "weight_decay", "0"}, {"SGD", "momentum", "0"},          {"SGD", "weight_decay", "0"},
+    {"SGD", "nesterov", "False"}};
+
+/// Classes of models of transformers: their arguments are those of config.json.
+bool IsModelConfig(std::string_view name) {
+  for (const std::string_view other :
+       {"LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "ConfigDict", "DataConfig", "TrainConfig",
+        "TrainingConfig", "OptimizerConfig", "OptimConfig", "RunConfig", "CheckpointConfig", "FailureConfig",
+        "ScalingConfig"}) {
+    if (name == other) return false;
+  }
+  return EndsWith(name, "Config") && name.size() > 6;
+}
+
+bool IsName(std::string_view text) {
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; });
+}
+
+std::string Underscored(std::string_view name) {
+  while (StartsWith(name, "-")) name.remove_prefix(1);
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+/// Objects that hold settings: what follows their name is that of the setting.
+std::string_view WithoutHolder(std::string_view name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string_view::npos) return name;
+  const std::string_view first = name.substr(0, dot);
+  for (const std::string_view holder :
+       {"self", "args", "config", "cfg", "conf", "c", "C", "_C", "opt", "opts", "hparams", "hps", "params", "FLAGS"}) {
+    if (first == holder) return name.substr(dot + 1);
+  }
+  return name;
+}
+
+class ProgramReader {
+ public:
+  ProgramReader(const std::string& path, const std::vector<Setting>& given) : path_(path), given_(given) {}
+
+  StatusOr<PythonProgram> Read(std::string_view text) {
+    const std::vector<PythonLine> lines = PythonLines(text);
+    for (const PythonLine& line : lines) {
+      const bool imports = StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
+      lightning_ = lightning_ || (imports && Contains(line.text, "lightning"));
+      ReadOptions(line);
+    }
+    ReadClasses(lines);
+    for (const auto& [written, option] : out_.options) {
+      for (const Setting& setting : given_) {
+        if (setting.key != written && setting.key != option.name) continue;
+        const bool bare = setting.value.kind == ConfigValue::Kind::kBool && setting.value.flag;
+        presets_[option.name] = bare ? option.bare : Typed(setting.value);
+      }
+    }
+    for (const PythonLine& line : lines) {
+      Enter(line);
+      ReadLine(line);
+      if (out_.settings.size() > kMostSettings) break;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  struct Block {
+    int indent = 0;
+    bool settings = false;  // whether names that it sets are settings
+    bool of_class = false;
+  };
+
+  static ConfigValue Typed(const ConfigValue& value) { return value.IsText() ? PythonScalar(value.text) : value; }
+
+  const ConfigValue* Lookup(std::string_view name) const {
+    if (const auto found = names_.find(name); found != names_.end()) return &found->second;
+    const size_t dot = name.rfind('.');  // args.lr, training_args.lr
+    if (dot == std::string_view::npos || name.find('.') != dot) return OfClass(name);
+    if (StartsWith(name, "torch") || StartsWith(name, "os.") || StartsWith(name, "np.")) return nullptr;
+    const std::string_view last = name.substr(dot + 1);
+    if (const auto found = presets_.find(last); found != presets_.end()) return &found->second;
+    if (const auto held = names_.find(WithoutHolder(name)); held != names_.end()) return &held->second;
+    return OfClass(name);
+  }
+
+  /// self.lr, self.hparams.lr, and lr itself where a class is made with it.
+  const ConfigValue* OfClass(std::string_view name) const {
+    for (const std::string_view holder : {"self.hparams.", "self."}) {
+      if (StartsWith(name, holder)) {
+        name.remove_prefix(holder.size());
+        break;
+      }
+    }
+    const auto found = made_.find(name);
+    return found == made_.end() ? nullptr : &found->second;
+  }
+
+  ConfigValue Value(std::string_view text) const {
+    return PythonValue(text, [this](std::string_view name) { return Lookup(name); });
+  }
+
+  void Enter(const PythonLine& line) {
+    while (!blocks_.empty() && line.indent <= blocks_.back().indent) blocks_.pop_back();
+    const std::string_view text = line.text;
+    const bool of_class = StartsWith(text, "class ");
+    if (!of_class && !StartsWith(text, "def ") && !StartsWith(text, "async def ") && !EndsWith(text, ":")) return;
+    bool settings = of_class || StartsWith(text, "if __name__") || Settings();
+    if (StartsWith(text, "def ")) {
+      const std::string_view name = text.substr(4, text.find('(') - 4);
+      settings = name == "main" || name == "train" || name == "__init__" || Contains(name, "config") ||
+                 Contains(name, "hparams") || Contains(name, "hyperparam") || Contains(name, "defaults");
+      if (name == "main" || name == "train") ReadParameters(line);
+    } else if (StartsWith(text, "for ") || StartsWith(text, "while ")) {
+      settings = false;
+    }
+    blocks_.push_back({line.indent, settings, of_class});
+  }
+
+  bool Settings() const { return blocks_.empty() || blocks_.back().settings; }
+
+  void ReadLine(const PythonLine& line) {
+    ReadAssignment(line);
+    const bool defines = StartsWith(line.text, "def ") || StartsWith(line.text, "class ") ||
+                         StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
+    if (!defines) ReadCalls(line);
+  }
+
+  void Add(const std::string& key, const ConfigValue& value, int line) {
+    std::vector<Setting> flat;
+    if (value.IsMap()) {
+      ConfigValue map;
+      map.kind = ConfigValue::Kind::kMap;
+      map.members.push_back({key, value});
+      Flatten(map, path_, line, &flat);
+      const ConfigMember* replaces = nullptr;
+      for (const ConfigMember& member : value.members) replaces = member.first == "_delete_" ? &member : replaces;
+      if (replaces) out_.settings.push_back({key + "._delete_", ConfigValue::Of(true), path_, line});
+    } else if (value.IsList()) {
+      ConfigValue map;
+      map.kind = ConfigValue::Kind::kMap;
+      map.members.push_back({key, value});
+      Flatten(map, path_, line, &flat);
+    } else {
+      flat.push_back({key, value, path_, line});
+    }
+    for (Setting& setting : flat) out_.settings.push_back(std::move(setting));
+  }
+
+  /// name = value, name: type = value, config.name = value.
+  void ReadAssignment(const PythonLine& line) {
+    const size_t equals = AssignmentOf(line.text);
+    if (equals == std::string_view::npos) return;
+    std::string_view left = WithoutSpaces(std::string_view(line.text).substr(0, equals));
+    const std::string_view right = WithoutSpaces(std::string_view(line.text).substr(equals + 1));
+    constexpr std::string_view kVariable = "os.environ[";
+    if (StartsWith(left, kVariable)) {
+      const ConfigValue name = Value(left.substr(kVariable.size(), left.size() - kVariable.size() - 1));
+      if (name.IsText()) out_.environment.push_back({name.text, Value(right), path_, line.line});
+      return;
+    }
+    if (const size_t colon = left.find(':'); colon != std::string_view::npos)
+      left = WithoutSpaces(left.substr(0, colon));
+    if (!IsName(left)) return;
+    ConfigValue value = Value(right);
+    if (left == "_base_") {
+      if (value.IsText()) out_.bases.push_back(value.text);
+      for (const ConfigValue& item : value.items) out_.bases.push_back(item.Shown());
+      return;
+    }
+    const std::string key(WithoutHolder(left));
+    const bool in_class = !blocks_.empty() && blocks_.back().of_class;
+    // A command may set what a module of settings has.
+    const auto told = std::find_if(given_.rbegin(), given_.rend(), [&](const Setting& s) { return s.key == key; });
+    const bool overridden = told != given_.rend() && !presets_.contains(key) && Settings();
+    if (overridden && !told->value.IsList()) value = Typed(told->value);
+    const bool made = value.IsMap() && !value.members.empty() && value.members[0].first == kPythonCall;
+    names_[std::string(left)] = value;
+    if (key != left) names_[key] = value;
+    if (in_class) presets_.try_emplace(key, value);
+    if (!Settings() || made || IsOpenText(value) || key == "parser" || StartsWith(key, "__")) return;
+    if (StartsWith(key, "_") && blocks_.empty()) return;
+    Add(key, value, line.line);
+  }
+
+  static bool IsOpenText(const ConfigValue& value) { return value.IsText() && StartsWith(value.text, "$("); }
+
+  /// Parameters of main() with what they are by default, as fire and typer offer them.
+  void ReadParameters(const PythonLine& line) {
+    const std::string_view text = line.text;
+    const size_t open = text.find('(');
+    if (open == std::string_view::npos) return;
+    for (const std::string_view part : PythonArguments(text.substr(open + 1))) {
+      const size_t equals = AssignmentOf(part);
+      if (equals == std::string_view::npos) continue;
+      std::string_view name = part.substr(0, equals);
+      name = WithoutSpaces(name.substr(0, name.find(':')));
+      ConfigValue value = Value(part.substr(equals + 1));
+      if (!IsName(name) || IsOpenText(value)) continue;
+      const std::string key(name);
+      const auto told = std::find_if(given_.rbegin(), given_.rend(), [&](const Setting& s) { return s.key == key; });
+      if (told != given_.rend() && !told->value.IsList()) value = Typed(told->value);
+      names_[key] = value;
+      Add(key, value, line.line);
+    }
+  }
+
+  /// parser.add_argument("-b", "--batch-size", default=32), DEFINE_float("lr", 0.1), @click.option("--lr",
+  /// default=0.1).
+  void ReadOptions(const PythonLine& line) {
+    for (const std::string_view call : {"add_argument", "add_arg", ".option", "DEFINE_"}) {
+      const size_t at = line.text.find(call);
+      const size_t open = at == std::string::npos ? at : line.text.find('(', at);
+      if (open == std::string::npos) continue;
+      std::vector<std::string> written;
+      ConfigValue preset;
+      PythonOption option;
+      bool told = false, negated = false;
+      for (const std::string_view part : PythonArguments(std::string_view(line.text).substr(open + 1))) {
+        const size_t equals = AssignmentOf(part);
+        if (equals == std::string_view::npos) {
+          const ConfigValue value = Value(part);
+          const bool defined = call == "DEFINE_" && !written.empty() && !told;
+          if (defined)
+            preset = value, told = true;
+          else if (value.IsText() && !IsOpenText(value))
+            written.push_back(value.text);
+          continue;
+        }
+        const std::string_view name = WithoutSpaces(part.substr(0, equals));
+        const ConfigValue value = Value(part.substr(equals + 1));
+        if (name == "default") preset = value, told = true;
+        if (name == "dest") option.name = value.Shown();
+        if (name == "const") option.bare = value;
+        if (name == "is_flag" && !told) preset = ConfigValue::Of(false), told = true;
+        const bool stores = name == "action" && (value.Shown() == "store_true" || value.Shown() == "store_false");
+        if (!stores) continue;
+        negated = value.Shown() == "store_false";
+        option.bare = ConfigValue::Of(!negated);
+        if (!told) preset = ConfigValue::Of(negated), told = true;
+      }
+      if (written.empty()) continue;
+      for (const std::string& name : written) {
+        const bool longer = StartsWith(name, "--") || call == "DEFINE_";
+        if (option.name.empty() && longer) option.name = Underscored(name.substr(0, name.find('/')));
+      }
+      if (option.name.empty()) option.name = Underscored(written.front());
+      for (const std::string& name : written) out_.options[Underscored(name)] = option;
+      out_.options[option.name].name = option.name;
+      presets_[option.name] = preset;
+      if (!IsOpenText(preset)) Add(option.name, preset, line.line);
+      return;
+    }
+  }
+
+  /// What the classes of the file are made with: parameters of __init__ as they are by default, and as the file gives
+  /// them.
+  void ReadClasses(const std::vector<PythonLine>& lines) {
+    std::string name;
+    std::set<std::string> made;
+    for (const PythonLine& line : lines) {
+      if (StartsWith(line.text, "class ")) name = line.text.substr(6, line.text.find_first_of("(:") - 6);
+      if (!StartsWith(line.text, "def __init__(") || name.empty()) continue;
+      made.insert(name);
+      TakeArguments(std::string_view(line.text).substr(line.text.find('(') + 1), true);
+    }
+    for (const PythonLine& line : lines) {
+      for (const std::string& one : made) {
+        const size_t at = line.text.find(one + "(");
+        const bool whole =
+            at != std::string::npos && (at == 0 || !IsName(std::string_view(line.text).substr(at - 1, 1)));
+        if (!whole || StartsWith(line.text, "class ")) continue;
+        TakeArguments(std::string_view(line.text).substr(at + one.size() + 1), false);
+      }
+    }
+  }
+
+  /// name=value of parameters or arguments, as what self.name and self.hparams.name are.
+  void TakeArguments(std::string_view arguments, bool defaults) {
+    for (const std::string_view part : PythonArguments(arguments)) {
+      const size_t equals = AssignmentOf(part);
+      if (equals == std::string_view::npos) continue;
+      const std::string_view before = part.substr(0, equals);
+      const std::string name(WithoutSpaces(before.substr(0, before.find(':'))));
+      ConfigValue value = Value(part.substr(equals + 1));
+      if (!IsName(name) || value.IsNull() || IsOpenText(value)) continue;
+      if (defaults)
+        made_.try_emplace(name, std::move(value));
+      else
+        made_.insert_or_assign(name, std::move(value));
+    }
+  }
+
+  /// Calls that say what is trained with, wherever they stand.
+  void ReadCalls(const PythonLine& line) {
+    const std::string_view text = line.text;
+    for (size_t open = text.find('('); open != std::string_view::npos; open = text.find('(', open + 1)) {
+      size_t begin = open;
+      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_' ||
+                           text[begin - 1] == '.')) {
+        --begin;
+      }
+      const std::string_view name = text.substr(begin, open - begin);
+      const size_t dot = name.rfind('.');
+      const std::string_view last = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
+      if (StartsWith(name, "parser.")) continue;
+      for (const KnownCall& known : kCalls) {
+        if (known.name != last) continue;
+        AddCall(known, text.substr(open + 1), line.line);
+      }
+      // Those of transformers that are not listed one by one.
+      const bool schedule = StartsWith(last, "get_") && Contains(last, "_schedule") &&
+                            std::none_of(std::begin(kCalls), std::end(kCalls),
+                                         [&](const KnownCall& known) { return known.name == last; });
+      if (schedule && line.text.find('=') < begin) {
+        AddCall({last, ConfigDialect::kOwn, "scheduler", ",num_warmup_steps,num_training_steps"}, text.substr(open + 1),
+                line.line);
+      }
+      if (IsModelConfig(last)) AddCall({last, ConfigDialect::kHfModel, "", ""}, text.substr(open + 1), line.line);
+    }
+  }
+
+  void AddCall(const KnownCall& call, std::string_view arguments, int line) {
+    if (call.dialect == ConfigDialect::kLightning && !lightning_) return;  // of transformers, or of one's own
+    ConfigSource source;
+    source.dialect = call.dialect;
+    source.path = path_;
+    const auto keyed = [&](std::string_view key) {
+      return call.section.empty() ? std::string(key) : std::string(call.section) + "." + std::string(key);
+    };
+    const std::vector<std::string_view> places = Split(call.places, ',');
+    size_t place = 0;
+    for (const std::string_view part : PythonArguments(arguments)) {
+      const size_t equals = AssignmentOf(part);
+      std::string_view name = equals == std::string_view::npos
+                                  ? (place < places.size() ? places[place] : std::string_view())
+                                  : WithoutSpaces(part.substr(0, equals));
+      if (equals == std::string_view::npos) ++place;
+      if (StartsWith(WithoutSpaces(part), "**") || name.empty()) {
+        const ConfigValue more =
+            StartsWith(WithoutSpaces(part), "**") ? Value(WithoutSpaces(part).substr(2)) : ConfigValue();
+        for (const ConfigMember& member : more.members) {
+          if (member.first != kPythonCall) source.settings.push_back({keyed(member.first), member.second, path_, line});
+        }
+        continue;
+      }
+      if (name == "max_norm" && call.name == "clip_grad_norm_") name = "max_grad_norm";
+      const ConfigValue value = Value(equals == std::string_view::npos ? part : part.substr(equals + 1));
+      ConfigValue map;
+      map.kind = ConfigValue::Kind::kMap;
+      map.members.push_back({keyed(name), value});
+      Flatten(map, path_, line, &source.settings);
+    }
+    if (call.section == "loader" && !AnyShuffled(source)) return;  // of the data that is only looked at
+    if (call.section == "optimizer" || call.section == "scheduler") {
+      if (call.name != "get_scheduler")
+        source.settings.push_back({keyed("type"), ConfigValue::Of(call.name), path_, line});
+      AddDefaults(call, &source);
+    }
+    if (call.dialect == ConfigDialect::kHfModel && source.settings.size() < 3) return;
+    if (!source.settings.empty()) out_.calls.push_back(std::move(source));
+  }
+
+  static bool AnyShuffled(const ConfigSource& source) {
+    const Setting* shuffle = source.Find("loader.shuffle");
+    return !shuffle || shuffle->value.AsBool().value_or(true);
+  }
+
+  static void AddDefaults(const KnownCall& call, ConfigSource* source) {
+    for (const OptimizerDefault& preset : kOptimizerDefaults) {
+      if (preset.name != call.name || source->Find("optimizer." + std::string(preset.key))) continue;
+      if (StartsWith(preset.key, "beta") && source->Find("optimizer.betas")) continue;
+      source->settings.push_back(
+          {"optimizer." + std::string(preset.key), PythonScalar(preset.value), "default of PyTorch", 0});
+    }
+  }
+
+  const std::string& path_;
+  const std::vector<Setting>& given_;
+  PythonProgram out_;
+  std::vector<Block> blocks_;
+  std::map<std::string, ConfigValue, std::less<>> names_, presets_, made_;  // options and fields; of classes
+  bool lightning_ = false;
+};
+
+}  // namespace
+
+StatusOr<PythonProgram> ReadPythonProgram(std::string_view text, const std::string& path,
+                                          const std::vector<Setting>& given) {
+  if (!IsUtf8(text)) return BadInput(Msg("{} is not UTF-8 text: save it as UTF-8", path));
+  return ProgramReader(path, given).Read(text);
+}
+
+void NameByOptions(const PythonProgram& program, std::vector<Setting>* arguments) {
+  for (Setting& setting : *arguments) {
+    const auto found = program.options.find(setting.key);
+    if (found == program.options.end()) {
+      constexpr std::string_view kNo = "no_";  // of BooleanOptionalAction
+      const bool bare = setting.value.kind == ConfigValue::Kind::kBool && setting.value.flag;
+      const std::string plain = StartsWith(setting.key, kNo) ? setting.key.substr(kNo.size()) : std::string();
+      if (!bare || plain.empty() || !program.options.contains(plain)) continue;
+      setting.key = plain;
+      setting.value = ConfigValue::Of(false);
+      continue;
+    }
+    const bool bare = setting.value.kind == ConfigValue::Kind::kBool && setting.value.flag;
+    if (bare) setting.value = found->second.bare;
+    setting.key = found->second.name;
+  }
+}
+
+}  // namespace msprobe
