@@ -194,6 +194,12 @@ void AddWorldSize(std::string_view log, const std::string& path, std::vector<Con
   out->push_back(std::move(source));
 }
 
+bool IsPackageName(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  });
+}
+
 }  // namespace
 
 StatusOr<ConfigValue> ReadArgumentList(std::string_view log, const std::string& path) {
@@ -279,6 +285,33 @@ StatusOr<std::vector<ConfigSource>> ReadLogSettings(std::string_view log_bytes, 
             "the log of rank 0 from its beginning",
             path));
   }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> ReadPackageList(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  size_t others = 0;
+  bool table = false;  // pip list: "Package Version", a rule, and columns
+  for (std::string_view line : Split(text, '\n')) {
+    line = Trimmed(line);
+    if (line.empty() || StartsWith(line, "#") || StartsWith(line, "-")) continue;
+    if (StartsWith(line, "Package ") && Contains(line, "Version")) {
+      table = true;
+      continue;
+    }
+    const size_t equals = line.find("=="), blank = line.find(' ');
+    const size_t end = table ? blank : equals;
+    const std::string_view name = line.substr(0, end);
+    const bool found = end != std::string_view::npos && IsPackageName(name);
+    if (!found) {
+      others += !Contains(line, " @ ");  // installed from a file or a repository: no version
+      continue;
+    }
+    std::string_view version = Trimmed(line.substr(table ? end : end + 2));
+    version = version.substr(0, version.find_first_of(" ;"));
+    if (!version.empty()) out.emplace_back(name, version);
+  }
+  if (others > out.size()) out.clear();
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,5 +24,8 @@ StatusOr<ConfigValue> ReadVerlConfig(std::string_view log, const std::string& pa
 /// Whatever of the above, TrainingArguments(...), Namespace(...), DeepSpeed's json, the groups of an optimizer as
 /// PyTorch prints it, and Megatron's line about the world size it holds.
 StatusOr<std::vector<ConfigSource>> ReadLogSettings(std::string_view log, const std::string& path);
+
+/// Name and version of each line of `pip freeze` or `pip list`; empty for another text.
+std::vector<std::pair<std::string, std::string>> ReadPackageList(std::string_view text);
 
 }  // namespace msprobe

@@ -49,7 +49,7 @@ bool IsModelConfig(std::string_view name) {
   return EndsWith(name, "Config") && name.size() > 6;
 }
 
-bool IsName(std::string_view text) {
+bool IsPythonName(std::string_view text) {
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; });
@@ -198,7 +198,7 @@ class ProgramReader {
     }
     if (const size_t colon = left.find(':'); colon != std::string_view::npos)
       left = WithoutSpaces(left.substr(0, colon));
-    if (!IsName(left)) return;
+    if (!IsPythonName(left)) return;
     ConfigValue value = Value(right);
     if (left == "_base_") {
       if (value.IsText()) out_.bases.push_back(value.text);
@@ -233,7 +233,7 @@ class ProgramReader {
       std::string_view name = part.substr(0, equals);
       name = WithoutSpaces(name.substr(0, name.find(':')));
       ConfigValue value = Value(part.substr(equals + 1));
-      if (!IsName(name) || IsOpenText(value)) continue;
+      if (!IsPythonName(name) || IsOpenText(value)) continue;
       const std::string key(name);
       const auto told = std::find_if(given_.rbegin(), given_.rend(), [&](const Setting& s) { return s.key == key; });
       if (told != given_.rend() && !told->value.IsList()) value = Typed(told->value);
@@ -305,7 +305,7 @@ class ProgramReader {
       for (const std::string& one : made) {
         const size_t at = line.text.find(one + "(");
         const bool whole =
-            at != std::string::npos && (at == 0 || !IsName(std::string_view(line.text).substr(at - 1, 1)));
+            at != std::string::npos && (at == 0 || !IsPythonName(std::string_view(line.text).substr(at - 1, 1)));
         if (!whole || StartsWith(line.text, "class ")) continue;
         TakeArguments(std::string_view(line.text).substr(at + one.size() + 1), false);
       }
@@ -320,7 +320,7 @@ class ProgramReader {
       const std::string_view before = part.substr(0, equals);
       const std::string name(WithoutSpaces(before.substr(0, before.find(':'))));
       ConfigValue value = Value(part.substr(equals + 1));
-      if (!IsName(name) || value.IsNull() || IsOpenText(value)) continue;
+      if (!IsPythonName(name) || value.IsNull() || IsOpenText(value)) continue;
       if (defaults)
         made_.try_emplace(name, std::move(value));
       else

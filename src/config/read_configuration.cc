@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "config/launch_command.h"
 #include "config/log_settings.h"
-#include "config/package_list.h"
 #include "config/python_sources.h"
 #include "config/settings_file.h"
 #include "config/shell_script.h"

@@ -59,6 +59,9 @@ class ShellLexer {
       if (out_.back().text == "<<" || out_.back().text == "<<-") ReadHereWord();
     } else {
       MSP_RETURN_IF_ERROR(ReadWord());
+      const std::string_view word = text_.substr(begin, at_ - begin);
+      const bool digits = std::all_of(word.begin(), word.end(), [](unsigned char x) { return std::isdigit(x); });
+      if (digits && (Peek() == '>' || Peek() == '<')) return OkStatus();  // 2>&1: a part of the redirection
       Add(ShellToken::Kind::kWord, begin, line);
     }
     return OkStatus();

@@ -9,6 +9,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "config/shell_lexer.h"
+#include "config/shell_patterns.h"
 #include "config/shell_values.h"
 
 namespace msprobe {
@@ -16,11 +17,6 @@ namespace {
 
 constexpr int kMaxSourced = 8, kMaxBlocks = 64;
 constexpr size_t kMaxSteps = 1 << 20, kMaxCommands = 10'000, kMaxNotes = 50, kMostTurns = 1000;
-
-std::optional<int64_t> Whole(const std::string& text) {
-  const ConfigValue value = PythonScalar(text);
-  return value.kind == ConfigValue::Kind::kInt ? std::optional(value.integer) : std::nullopt;
-}
 
 class ShellRunner {
  public:
@@ -121,9 +117,24 @@ class ShellRunner {
         const Words words = TakeCommand();
         EndCommand();
         if (active) KeepWritten(first);
+        const bool held = std::exchange(test_held_, false);
+        if (active && DecidesNext(first)) continue;
+        const bool other = held && (*tokens_)[at_ - 1].text == "||";
         if (active) MSP_RETURN_IF_ERROR(Command(words, level));
+        if (other) TakeCommand(), EndCommand();
       }
     }
+  }
+
+  /// `[ A = B ] && command`: where the test is known not to lead there the command is passed over.
+  bool DecidesNext(size_t first) {
+    const std::string_view word = (*tokens_)[first].text, sign = at_ > 0 ? (*tokens_)[at_ - 1].text : "";
+    if ((word != "[" && word != "[[" && word != "test") || (sign != "&&" && sign != "||")) return false;
+    const auto holds = Condition(first, at_ - 1);
+    const bool passes = holds && *holds != (sign == "&&");
+    test_held_ = holds.value_or(false) && sign == "&&";
+    if (passes && !AtEnd() && Now().text != "{") TakeCommand(), EndCommand();
+    return true;
   }
 
   /// `cat > NAME <<END`, `cat <<END > NAME`, `tee NAME <<END`: what a file that the training reads holds.
@@ -223,23 +234,9 @@ class ShellRunner {
     if (words.size() == 2 && (words[0] == "-z" || words[0] == "-n")) {
       out = words[1].empty() == (words[0] == "-z");
     } else if (words.size() == 3) {
-      out = Compare(words[0], words[1], words[2]);
+      out = TestHolds(words[0], words[1], words[2]);
     }
     return out && negated ? std::optional(!*out) : out;
-  }
-
-  static std::optional<bool> Compare(const std::string& a, const std::string& op, const std::string& b) {
-    if (op == "=" || op == "==") return a == b;
-    if (op == "!=") return a != b;
-    const std::optional<int64_t> x = Whole(a), y = Whole(b);
-    if (!x || !y) return std::nullopt;
-    if (op == "-eq") return *x == *y;
-    if (op == "-ne") return *x != *y;
-    if (op == "-lt") return *x < *y;
-    if (op == "-le") return *x <= *y;
-    if (op == "-gt") return *x > *y;
-    if (op == "-ge") return *x >= *y;
-    return std::nullopt;
   }
 
   Status Loop(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
@@ -287,7 +284,7 @@ class ShellRunner {
       while (!AtEnd() && Now().text != ")" && Now().text != "esac") {
         if (Now().kind == Kind::kWord) {
           const std::string pattern = values_.Text(Now().text);
-          matches = matches || pattern == "*" || pattern == value;
+          matches = matches || IsLike(value, pattern);
         }
         ++at_;
       }
@@ -484,6 +481,7 @@ class ShellRunner {
   std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path
   std::map<std::string, Place, std::less<>> functions_;  // where their bodies begin
   std::string* output_ = nullptr;                        // of a command whose output is taken
+  bool test_held_ = false;                               // of `test && A || B`: B is passed over
   int depth_ = 0, substituted_ = 0;
   size_t steps_ = 0;
 };

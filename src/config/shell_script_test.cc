@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -190,6 +191,23 @@ Words Arguments(const std::string& line, LaunchCommand* command) {
   if (!read.ok() || read->commands.empty() || !ReadLaunchCommand(read->commands.back(), command)) return out;
   for (const Setting& setting : command->arguments) out.push_back(setting.key + "=" + setting.value.Shown());
   return out;
+}
+
+TEST(ShellScript, PatternsKeysAndTestsBeforeACommand) {
+  ShellReading reading;
+  const auto commands = Commands(
+      "M=Llama-7B\ndeclare -A H=([7b]=4096 [13b]=5120)\nL[1]=9\ns=${M##*-}\ns=${s,,}\n"
+      "case $M in\n  *-13B|*-13b) N=40 ;;\n  *-7B) N=32 ;;\nesac\n"
+      "[ \"$M\" = other ] && N=1\n[[ $M == Llama* ]] && A=yes || A=no\n"
+      "cat > c.yaml <<END\nname: \"$M\"\nEND\ncat > d.yaml <<'END'\nname: \"$M\"\nEND\n"
+      "run --h ${H[$s]} --n $N --a $A ${X[*]:-none} --seed 3 2>&1 | tee log\n",
+      &reading);
+  const auto run = std::find_if(commands.begin(), commands.end(), [](const auto& c) { return c[0] == "run"; });
+  ASSERT_NE(run, commands.end());
+  EXPECT_EQ(*run, (Words{"run", "--h", "4096", "--n", "32", "--a", "yes", "none", "--seed", "3"}));
+  ASSERT_EQ(reading.written.size(), 2U);
+  EXPECT_EQ(reading.written[0].text, "name: \"Llama-7B\"\n");
+  EXPECT_EQ(reading.written[1].text, "name: \"$M\"\n");
 }
 
 TEST(LaunchCommand, FlagsDoNotEatTheirNeighbours) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/shell_lexer.h"
+#include "config/shell_patterns.h"
 
 namespace msprobe {
 namespace {
@@ -105,43 +106,6 @@ class Sum {
   Lookup value_;
   size_t at_ = 0;
 };
-
-}  // namespace
-
-namespace {
-
-/// Whether all of the text is like the pattern, in which * stands for anything and ? for one character.
-bool IsLike(std::string_view text, std::string_view pattern) {
-  size_t at = 0, p = 0, star = std::string_view::npos, from = 0;
-  while (at < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[at]))) {
-      ++at, ++p;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = at;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      at = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
-/// ${name#pattern}, ##, % and %%: without the shortest, or longest, beginning or end that is like the pattern.
-std::string_view Trimmed(std::string_view text, std::string_view rest) {
-  const char side = rest[0];
-  const bool longest = rest.size() > 1 && rest[1] == side;
-  const std::string_view pattern = rest.substr(longest ? 2 : 1);
-  for (size_t n = 0; n <= text.size(); ++n) {
-    const size_t size = longest ? text.size() - n : n;
-    const std::string_view part = side == '#' ? text.substr(0, size) : text.substr(text.size() - size);
-    if (IsLike(part, pattern)) return side == '#' ? text.substr(size) : text.substr(0, text.size() - size);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -267,9 +231,11 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
   std::string_view rest = inner.substr(end);
   if (name.empty()) return part->Add(whole);
   const std::vector<ShellField>* value = Find(name);
-  if (rest == "[@]" || rest == "[*]") {
-    if (!value) return part->Add(whole);
-    return All(*value, part);
+  if (StartsWith(rest, "[@]") || StartsWith(rest, "[*]")) {
+    const std::string_view other = rest.substr(3);
+    if (value && (other.empty() || !value->empty())) return All(*value, part);
+    if (StartsWith(other, ":-")) return ExpandInto(other.substr(2), quoted, part, depth + 1);
+    return part->Add(whole);
   }
   if (StartsWith(rest, "[") && EndsWith(rest, "]")) {
     size_t index = 0;
@@ -278,6 +244,9 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
     if (value && error == std::errc() && stop == digits.data() + digits.size() && index < value->size()) {
       bytes_ += (*value)[index].text.size();
       return within_bounds() ? part->Add((*value)[index].text) : void();
+    }
+    if (const auto* keyed = Find(name + "[" + Text(digits) + "]"); keyed && !keyed->empty()) {
+      return AddSplit(keyed->front().text, quoted, part);
     }
     return part->Add(name == "BASH_SOURCE" ? JoinPath(directory_, "script") : std::string(whole));
   }
@@ -303,10 +272,9 @@ void ShellValues::Braces(std::string_view inner, std::string_view whole, bool qu
     return;
   }
   if (op == '?' && set) return Variable(name, whole, quoted, part);
-  constexpr size_t kLongestTrimmed = 4096;
-  if ((op == '#' || op == '%') && !empty_counts && value && !value->empty() &&
-      value->front().text.size() <= kLongestTrimmed) {
-    return AddSplit(std::string(Trimmed(value->front().text, rest)), quoted, part);
+  if (value && !value->empty()) {
+    const std::string operation = Text("\"" + (empty_counts ? ":" + std::string(rest) : std::string(rest)) + "\"");
+    if (const auto changed = ChangedBy(value->front().text, operation)) return AddSplit(*changed, quoted, part);
   }
   part->Add(whole);
 }
@@ -428,17 +396,20 @@ std::string ShellValues::Text(std::string_view word) {
   return out;
 }
 
-bool ShellValues::Assign(std::string_view word, const std::string& file, int line) {
+bool ShellValues::Assign(std::string_view word, const std::string& file,  // NOLINT(misc-no-recursion): of its elements
+                         int line) {
   const size_t equals = word.find('=');
   if (equals == std::string_view::npos || equals == 0) return false;
   std::string_view name_text = word.substr(0, equals), value = word.substr(equals + 1);
   const bool append = EndsWith(name_text, "+");
   if (append) name_text.remove_suffix(1);
-  if (name_text.empty() || std::isdigit(static_cast<unsigned char>(name_text[0])) ||
-      !std::all_of(name_text.begin(), name_text.end(), IsNameChar)) {
+  const std::string_view plain = name_text.substr(0, name_text.find('['));
+  if (plain.empty() || std::isdigit(static_cast<unsigned char>(plain[0])) ||
+      !std::all_of(plain.begin(), plain.end(), IsNameChar) || (plain != name_text && !EndsWith(name_text, "]"))) {
     return false;
   }
-  const std::string name(name_text);
+  // An element of an array that names count has a value of its own.
+  const std::string name = plain == name_text ? std::string(plain) : Text(name_text);
   std::vector<ShellField> fields;
   const bool array = StartsWith(value, "(") && EndsWith(value, ")");
   if (array) {
@@ -446,6 +417,10 @@ bool ShellValues::Assign(std::string_view word, const std::string& file, int lin
     if (!tokens.ok()) return true;  // the lexer has seen this text as one word before
     for (const ShellToken& token : *tokens) {
       if (token.kind == ShellToken::Kind::kEndOfLine) continue;
+      if (StartsWith(token.text, "[") && Contains(token.text, "]=")) {
+        Assign(name + std::string(token.text), file, token.line);
+        continue;
+      }
       for (ShellField& field : Expand(token.text, file, token.line)) fields.push_back(std::move(field));
     }
   } else {

@@ -1,0 +1,118 @@
+#include "config/shell_patterns.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+#include "config/value.h"
+
+namespace msprobe {
+namespace {
+
+constexpr size_t kLongestChanged = 4096;
+
+std::optional<int64_t> Whole(const std::string& text) {
+  const ConfigValue value = PythonScalar(text);
+  return value.kind == ConfigValue::Kind::kInt ? std::optional(value.integer) : std::nullopt;
+}
+
+/// ${name#pattern}, ##, % and %%: without the shortest, or longest, beginning or end that is like the pattern.
+std::string_view TrimmedBy(std::string_view text, std::string_view rest) {
+  const char side = rest[0];
+  const bool longest = rest.size() > 1 && rest[1] == side;
+  const std::string_view pattern = rest.substr(longest ? 2 : 1);
+  for (size_t n = 0; n <= text.size(); ++n) {
+    const size_t size = longest ? text.size() - n : n;
+    const std::string_view part = side == '#' ? text.substr(0, size) : text.substr(text.size() - size);
+    if (IsLike(part, pattern)) return side == '#' ? text.substr(size) : text.substr(0, text.size() - size);
+  }
+  return text;
+}
+
+/// /from/to, //from/to: the first, or each.
+std::string ReplacedBy(std::string_view text, std::string_view rest) {
+  const bool each = StartsWith(rest, "//");
+  rest.remove_prefix(each ? 2 : 1);
+  const size_t slash = rest.find('/');
+  const std::string_view from = rest.substr(0, slash),
+                         to = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
+  std::string out(text);
+  for (size_t at = 0; !from.empty() && (at = out.find(from, at)) != std::string::npos; at += to.size()) {
+    out.replace(at, from.size(), to);
+    if (!each || out.size() > kLongestChanged) break;
+  }
+  return out;
+}
+
+/// ^^ and ,, of all, ^ and , of the first letter.
+std::string InCase(std::string_view text, std::string_view rest) {
+  std::string out(text);
+  const size_t size = rest.size() > 1 ? out.size() : std::min<size_t>(1, out.size());
+  for (size_t i = 0; i < size; ++i) {
+    const auto letter = static_cast<unsigned char>(out[i]);
+    out[i] = static_cast<char>(rest[0] == '^' ? std::toupper(letter) : std::tolower(letter));
+  }
+  return out;
+}
+
+/// :from and :from:size.
+std::optional<std::string> PartOf(std::string_view text, std::string_view rest) {
+  rest.remove_prefix(1);
+  const size_t colon = rest.find(':');
+  const auto from = PythonScalar(rest.substr(0, colon)).AsNumber();
+  const auto size = colon == std::string_view::npos ? std::nullopt : PythonScalar(rest.substr(colon + 1)).AsNumber();
+  if (!from || *from < 0 || *from > static_cast<double>(text.size()) || (size && *size < 0)) return std::nullopt;
+  if (colon != std::string_view::npos && !size) return std::nullopt;
+  return std::string(
+      text.substr(static_cast<size_t>(*from), size ? static_cast<size_t>(*size) : std::string_view::npos));
+}
+
+}  // namespace
+
+bool IsLike(std::string_view text, std::string_view pattern) {
+  size_t at = 0, p = 0, star = std::string_view::npos, from = 0;
+  while (at < text.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[at]))) {
+      ++at, ++p;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = at;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      at = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::optional<bool> TestHolds(const std::string& a, const std::string& op, const std::string& b) {
+  if (op == "=" || op == "==") return IsLike(a, b);
+  if (op == "!=") return !IsLike(a, b);
+  const std::optional<int64_t> x = Whole(a), y = Whole(b);
+  if (!x || !y) return std::nullopt;
+  if (op == "-eq") return *x == *y;
+  if (op == "-ne") return *x != *y;
+  if (op == "-lt") return *x < *y;
+  if (op == "-le") return *x <= *y;
+  if (op == "-gt") return *x > *y;
+  if (op == "-ge") return *x >= *y;
+  return std::nullopt;
+}
+
+std::optional<std::string> ChangedBy(std::string_view text, std::string_view operation) {
+  if (operation.empty() || text.size() > kLongestChanged) return std::nullopt;
+  switch (operation[0]) {
+    case '#':
+    case '%': return std::string(TrimmedBy(text, operation));
+    case '/': return ReplacedBy(text, operation);
+    case '^':
+    case ',': return InCase(text, operation);
+    case ':': return PartOf(text, operation);
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace msprobe
