@@ -44,6 +44,9 @@ void EffectiveRun::DeriveOfPrograms() {
   if (ratio && hidden && !Find("intermediate_size")) {
     From("ffn_ratio", "intermediate_size", ConfigValue::Of(static_cast<int64_t>(std::floor(*ratio * *hidden))));
   }
+  if (const auto uses = Truth("policy_uses_kl"); uses && !*uses) {  // no divergence is added to the loss
+    From("policy_uses_kl", "policy_kl", ConfigValue::Of(0.0));
+  }
   // It decays by a share of the weights, not of the rate times the weights.
   const auto decay = Number("weight_decay"), rate = Number("lr");
   if (Contains(Word("optimizer"), "decoupled") && decay && rate && *rate > 0) {

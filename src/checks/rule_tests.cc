@@ -128,6 +128,14 @@ Verdict NoDropout(const CheckInput& input) {
   });
   const Verdict attention = Compare(input, "attention_dropout", Verdict::kFail),
                 hidden = Compare(input, "hidden_dropout", Verdict::kFail);
+  for (const size_t side : {0, 1}) {  // that of the hidden states, where it is the one that differs
+    const Fact* fact = (side == 0 ? input.target : input.golden)
+                           ? (side == 0 ? *input.target : *input.golden).Find("hidden_dropout")
+                           : nullptr;
+    if (hidden == Verdict::kFail && attention != Verdict::kFail && fact) {
+      input.shown[side] = CheckShown{"hidden " + fact->value.Shown(), fact->origin};
+    }
+  }
   return attention == Verdict::kFail || hidden == Verdict::kFail ? Verdict::kFail : alone;
 }
 
