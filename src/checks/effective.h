@@ -46,6 +46,9 @@ class EffectiveRun {
   /// The smallest and largest value of the first input of the packed forwards, if those are whole numbers.
   std::optional<std::pair<double, double>> TokenRange() const { return tokens_; }
 
+  /// Whether a file leaves it to the run: $(nproc).
+  bool LeftOpen(std::string_view quantity) const { return open_.contains(quantity); }
+
   const std::map<std::string, Fact, std::less<>>& facts() const { return facts_; }
   /// Keys of settings that some quantity is read from, and which; "" of several.
   const std::map<std::string, std::string, std::less<>>& used() const { return used_; }

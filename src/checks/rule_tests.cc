@@ -179,14 +179,13 @@ Verdict MoeEqual(const CheckInput& input) {
 }
 
 Verdict CapacityRange(const CheckInput& input) {
-  return UnlessAlike(input, Each(input, [](const EffectiveRun& run) {
-                       if (!run.IsMoe()) return Verdict::kSkip;
-                       const auto factor = run.Number("capacity_factor");
-                       if (!factor || *factor < 0) return Verdict::kPass;  // nothing is dropped
-                       const double most = run.Number("expert_num").value_or(0) /
-                                           std::max(1.0, run.Number("experts_chosen").value_or(1));
-                       return *factor >= 1 && *factor <= most ? Verdict::kPass : Verdict::kFail;
-                     }));
+  return Each(input, [](const EffectiveRun& run) {
+    if (!run.IsMoe()) return Verdict::kSkip;
+    const auto factor = run.Number("capacity_factor");
+    if (!factor || *factor < 0) return Verdict::kPass;  // nothing is dropped
+    const double most = run.Number("expert_num").value_or(0) / std::max(1.0, run.Number("experts_chosen").value_or(1));
+    return *factor >= 1 && *factor <= most ? Verdict::kPass : Verdict::kFail;
+  });
 }
 
 Verdict SmallAuxLoss(const CheckInput& input) {
