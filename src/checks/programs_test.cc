@@ -1,0 +1,95 @@
+// Programs of one's own and stacks whose options are like theirs, held against others by the rules.
+#include <gtest/gtest.h>
+
+#include "checks/checklist.h"
+
+namespace msprobe {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+EffectiveRun RunWith(ConfigDialect dialect, const Pairs& settings) {
+  ConfigSource source;
+  source.dialect = dialect;
+  for (const auto& [key, value] : settings) source.settings.push_back({key, PythonScalar(value), "a.yaml", 1});
+  Configuration configuration;
+  configuration.sources = {source};
+  return EffectiveRun(configuration);
+}
+
+std::string VerdictBetween(const EffectiveRun& a, const EffectiveRun& b, std::string_view rule) {
+  for (const CheckFinding& finding : RunChecklist(a, &b)) {
+    if (finding.rule->id == rule) return std::string(NameOf(finding.verdict));
+  }
+  return "nothing";
+}
+
+TEST(Programs, NamesThatMostOfThemUse) {
+  const EffectiveRun own = RunWith(ConfigDialect::kUnknown, {{"MODEL.EMBED_DIM", "96"},
+                                                             {"TRAIN.BASE_LR", "0.001"},
+                                                             {"TRAIN.EPOCHS", "100"},
+                                                             {"TRAIN.WARMUP_EPOCHS", "5"},
+                                                             {"critic.lr", "0.5"},
+                                                             {"model.gan.lr", "0.2"}});
+  EXPECT_TRUE(own.Has(ConfigDialect::kOwn));
+  EXPECT_EQ(own.Number("hidden_size"), 96);
+  EXPECT_EQ(own.Number("lr"), 0.001);
+  EXPECT_EQ(own.Number("warmup_share"), 0.05);
+  EXPECT_EQ(own.Number("beta2"), std::nullopt) << "no default follows";
+  const EffectiveRun two = RunWith(ConfigDialect::kOwn, {{"a.lr", "1"}, {"b.lr", "2"}, {"seed", "3"}});
+  EXPECT_EQ(two.Number("lr"), std::nullopt) << "of two that differ nothing is said";
+}
+
+TEST(Programs, UnitsOfLengths) {
+  const EffectiveRun batches = RunWith(ConfigDialect::kLlmFoundry, {{"max_duration", "1000ba"},
+                                                                    {"scheduler.t_warmup", "0.1dur"},
+                                                                    {"scheduler.name", "cosine_with_warmup"},
+                                                                    {"global_train_batch_size", "8"}});
+  EXPECT_EQ(batches.Number("warmup"), 100);
+  const EffectiveRun tokens = RunWith(ConfigDialect::kOwn, {{"total_tokens", "81920000"},
+                                                            {"warmup_tokens", "8192000"},
+                                                            {"tokens_per_batch", "81920"},
+                                                            {"lr_schedule", "cosine"},
+                                                            {"seq_len", "1024"}});
+  EXPECT_EQ(tokens.Number("warmup"), 100);
+  EXPECT_EQ(VerdictBetween(batches, tokens, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(VerdictBetween(batches, tokens, "optimizer.global_batch_size"), "fail");
+}
+
+TEST(Programs, AdamWithoutDecayIsAdamW) {
+  const auto run = [](const char* kind, const char* decay) {
+    return RunWith(ConfigDialect::kOwn, {{"optimizer", kind}, {"weight_decay", decay}, {"lr", "1"}});
+  };
+  EXPECT_EQ(VerdictBetween(run("adam", "0"), run("AdamW", "0"), "optimizer.type"), "pass");
+  EXPECT_EQ(VerdictBetween(run("adam", "0.1"), run("AdamW", "0.1"), "optimizer.type"), "ask");
+  EXPECT_EQ(VerdictBetween(run("sgd", "0.1"), run("AdamW", "0.1"), "optimizer.type"), "fail");
+}
+
+TEST(Programs, SchedulesOfMmengine) {
+  const EffectiveRun run = RunWith(ConfigDialect::kMmengine, {{"param_scheduler.0.type", "LinearLR"},
+                                                              {"param_scheduler.0.start_factor", "0.001"},
+                                                              {"param_scheduler.0.by_epoch", "False"},
+                                                              {"param_scheduler.0.begin", "0"},
+                                                              {"param_scheduler.0.end", "500"},
+                                                              {"param_scheduler.1.type", "CosineAnnealingLR"},
+                                                              {"param_scheduler.1.begin", "500"},
+                                                              {"param_scheduler.1.end", "5000"},
+                                                              {"param_scheduler.1.by_epoch", "False"}});
+  EXPECT_EQ(run.Number("warmup"), 500);
+  EXPECT_EQ(run.Number("decay_end"), 5000);
+  EXPECT_EQ(run.Word("schedule"), "cosine");
+}
+
+TEST(Programs, BatchesOfOneProcessOrOfAll) {
+  const auto run = [](const char* batch, const char* world) {
+    return RunWith(ConfigDialect::kOwn, {{"batch_size", batch}, {"world_size", world}, {"lr", "1"}});
+  };
+  EXPECT_EQ(VerdictBetween(run("32", "4"), run("32", "4"), "optimizer.global_batch_size"), "ask");
+  EXPECT_EQ(VerdictBetween(run("32", "4"), run("64", "4"), "optimizer.global_batch_size"), "fail");
+  const EffectiveRun all = RunWith(ConfigDialect::kMegatron, {{"global_batch_size", "128"}});
+  EXPECT_EQ(VerdictBetween(run("32", "4"), all, "optimizer.global_batch_size"), "ask");
+  EXPECT_EQ(VerdictBetween(run("48", "4"), all, "optimizer.global_batch_size"), "fail");
+}
+
+}  // namespace
+}  // namespace msprobe
