@@ -114,6 +114,12 @@ void EffectiveRun::DeriveOptimizer() {
     }
     From("optimizer", "optimizer_states", ConfigValue::Of(states));
   }
+  const bool moves = Contains(name, "sgd") || Contains(name, "rms") || Contains(name, "lars") ||
+                     Contains(name, "muon") || Contains(name, "momentum") || Contains(name, "nesterov");
+  if (!name.empty() && !moves) {  // others have no such setting
+    facts_.erase("momentum");
+    facts_.erase("nesterov");
+  }
   // What torch takes where the file names the class alone.
   if (plain && Contains(name, "adam")) {
     const char* decay = Contains(name, "adamw") ? "0.01" : "0";

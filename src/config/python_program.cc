@@ -82,6 +82,13 @@ class ProgramReader {
     const std::vector<PythonLine> lines = PythonLines(text);
     for (const PythonLine& line : lines) {
       const bool imports = StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
+      if (StartsWith(line.text, "from transformers")) {
+        for (const std::string_view name :
+             PythonArguments(std::string_view(line.text).substr(line.text.find("import") + 6))) {
+          const size_t begin = name.find_first_not_of("( ");
+          if (begin != std::string_view::npos) of_transformers_.insert(std::string(name.substr(begin)));
+        }
+      }
       lightning_ = lightning_ || (imports && Contains(line.text, "lightning"));
       ReadOptions(line);
     }
@@ -353,7 +360,11 @@ class ProgramReader {
         AddCall({last, ConfigDialect::kOwn, "scheduler", ",num_warmup_steps,num_training_steps"}, text.substr(open + 1),
                 line.line);
       }
-      if (IsModelConfig(last)) AddCall({last, ConfigDialect::kHfModel, "", ""}, text.substr(open + 1), line.line);
+      if (IsModelConfig(last)) {
+        const bool known = of_transformers_.contains(std::string(last));
+        AddCall({last, known ? ConfigDialect::kHfModel : ConfigDialect::kOwn, "", ""}, text.substr(open + 1),
+                line.line);
+      }
     }
   }
 
@@ -394,7 +405,6 @@ class ProgramReader {
         source.settings.push_back({keyed("type"), ConfigValue::Of(call.name), path_, line});
       AddDefaults(call, &source);
     }
-    if (call.dialect == ConfigDialect::kHfModel && source.settings.size() < 3) return;
     if (!source.settings.empty()) out_.calls.push_back(std::move(source));
   }
 
@@ -417,6 +427,7 @@ class ProgramReader {
   PythonProgram out_;
   std::vector<Block> blocks_;
   std::map<std::string, ConfigValue, std::less<>> names_, presets_, made_;  // options and fields; of classes
+  std::set<std::string> of_transformers_;                                   // names that are imported from there
   bool lightning_ = false;
 };
 

@@ -97,10 +97,11 @@ SettingsByKey SettingsOf(const EffectiveRun& run) {
   return out;
 }
 
-/// A flag that is off, an empty text and no number of anything are what is not set.
+/// A flag that is off, what only a run knows, an empty text and no number of anything are what is not set.
 bool SaysNothing(const ConfigValue& value) {
   const std::string text = value.Shown();
-  return text.empty() || text == "None" || text == "none" || text == "[]" || value.AsBool() == false;
+  return text.empty() || StartsWith(text, "$(") || text == "None" || text == "none" || text == "[]" ||
+         value.AsBool() == false;
 }
 
 bool ReadBy(const EffectiveRun& run, const std::string& key) {
