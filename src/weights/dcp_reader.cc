@@ -35,18 +35,17 @@ std::string TextOf(const PtValue* value) {
   return value && value->kind == PtValue::Kind::kText ? std::string(value->text) : std::string();
 }
 
-StoredChunks ReadStored(const PtValue& metadata) {
+StatusOr<StoredChunks> ReadStored(PtPairs* metadata) {
   StoredChunks out;
-  const PtValue* stored = PtMember(metadata, "storage_data");
-  if (!stored || stored->kind != PtValue::Kind::kDict) return out;
-  for (size_t i = 0; i + 1 < stored->items.size(); i += 2) {
-    const PtValue &index = stored->items[i], &info = stored->items[i + 1];
+  const auto add = [&](const PtValue& index, const PtValue& info) {
     std::vector<int64_t> place;
     (void)ReadSizes(PtMember(index, "offset"), &place);  // what is no tensor has no place
     out[{TextOf(PtMember(index, "fqn")), place}] = {TextOf(PtMember(info, "relative_path")),
                                                     PtInt(PtMember(info, "offset"), -1),
                                                     PtInt(PtMember(info, "length"), -1)};
-  }
+    return OkStatus();
+  };
+  if (auto found = metadata->ForEach("storage_data", add); !found.ok()) return found.status();
   return out;
 }
 
@@ -293,15 +292,15 @@ Status ReadDistributed(const std::string& directory, Checkpoint* out) {
   const std::string path = JoinPath(directory, ".metadata");
   out->format = "torch.distributed";
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  const auto no_storage = [](std::string_view) -> const std::string_view* { return nullptr; };
-  MSP_ASSIGN_OR_RETURN(const PtValue metadata, ReadPtPickle(file.text(), no_storage, path, PtObjects::kShown));
-  const PtValue* tensors = PtMember(metadata, "state_dict_metadata");
-  if (!tensors || tensors->kind != PtValue::Kind::kDict) {
+  MSP_ASSIGN_OR_RETURN(PtPairs metadata, PtPairs::Read(file.text(), path));
+  MSP_ASSIGN_OR_RETURN(StoredChunks stored, ReadStored(&metadata));
+  DistributedReader reader(directory, std::move(stored), out);
+  const auto add = [&](const PtValue& name, const PtValue& description) {
+    return reader.Add(TextOf(&name), description);
+  };
+  MSP_ASSIGN_OR_RETURN(const bool described, metadata.ForEach("state_dict_metadata", add));
+  if (!described) {
     return BadInput(Msg("{} describes no tensors: save the checkpoint again with torch.distributed.checkpoint", path));
-  }
-  DistributedReader reader(directory, ReadStored(metadata), out);
-  for (size_t i = 0; i + 1 < tensors->items.size(); i += 2) {
-    MSP_RETURN_IF_ERROR(reader.Add(TextOf(&tensors->items[i]), tensors->items[i + 1]));
   }
   const std::string common = JoinPath(directory, "common.pt");  // Megatron's arguments
   const bool megatron = PathExists(common);

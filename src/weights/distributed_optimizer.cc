@@ -23,9 +23,9 @@ void CollectBuffers(const PtValue& value, int level, int file,
   for (size_t i = 0; value.kind == PtValue::Kind::kDict && i + 1 < value.items.size(); i += 2) {
     const PtValue &key = value.items[i], &item = value.items[i + 1];
     const bool flat = item.kind == PtValue::Kind::kTensor && key.kind == PtValue::Kind::kText &&
-                      item.tensor.shape.size() == 1 && item.tensor.strides[0] == 1;
+                      item.tensor->shape.size() == 1 && item.tensor->strides[0] == 1;
     if (!flat) continue;
-    const PtTensor& t = item.tensor;
+    const PtTensor& t = *item.tensor;
     buffer.emplace_back(key.text, WholeTensor({"", t.dtype, t.data, t.shape, t.strides}, file));
     weights |= key.text == kParam;
   }

@@ -144,7 +144,7 @@ Status ListTensors(const PtValue& value, const std::string& prefix, int file, Ch
   };
   switch (value.kind) {
     case PtValue::Kind::kTensor: {
-      const PtTensor& t = value.tensor;
+      const PtTensor& t = *value.tensor;
       out->push_back(WholeTensor({prefix, t.dtype, t.data, t.shape, t.strides, t.requires_grad}, file));
       return OkStatus();
     }

@@ -48,7 +48,7 @@ Status OpenRanks(const std::string& directory, std::string_view ending, Checkpoi
 
 /// The tensors of a list, or of a list of lists, in order.
 void FlatTensors(const PtValue& value, std::vector<const PtTensor*>* out) {
-  if (value.kind == PtValue::Kind::kTensor) out->push_back(&value.tensor);
+  if (value.kind == PtValue::Kind::kTensor) out->push_back(value.tensor.get());
   for (const PtValue& item : value.items) FlatTensors(item, out);
 }
 

@@ -1,12 +1,24 @@
 """Checkpoints of dist_checkpointing against each other, against files of ranks and against Hugging Face."""
 
+import io
 import json
+import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
 from checkpoint_savers import LAYERS, llama, save_megatron, save_safetensors
 from graph_cases import run
 from megatron_savers import save_distributed_optimizer
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    TensorProperties,
+    TensorStorageMetadata,
+)
 from torch_dist_savers import KINDS, save_torch_dist
 
 LAYOUTS = {"tp1": (1, 1, 1), "tp2pp2": (2, 2, 1), "vpp2": (1, 2, 2)}
@@ -139,3 +151,33 @@ def test_states_that_hide_a_tensor_are_left_out(tmp_path):
     save_torch_dist(llama(), tmp_path / "a", "dp_zero_gather_scatter", 2, 2, change=change)
     shown = json.loads(run(["ckpt", "show", tmp_path / "a", "--json"]).stdout)
     assert shown["optimizer"] == [] and any("are not cut" in note for note in shown["notes"])
+
+
+def test_metadata_takes_little_memory(tmp_path):
+    """Its values take forty times the room of the file when all of them are there at once."""
+    tensors, chunks = 300, 128
+    blob = io.BytesIO()
+    torch.save(torch.arange(4.0), blob)
+    described, stored = {}, {}
+    for number in range(tensors):
+        name = f"model.layers.{number}.self_attention.linear_qkv.weight"
+        places = [torch.Size([4 * chunk]) for chunk in range(chunks)]
+        described[name] = TensorStorageMetadata(
+            properties=TensorProperties(dtype=torch.float32),
+            size=torch.Size([4 * chunks]),
+            chunks=[ChunkStorageMetadata(offsets=place, sizes=torch.Size([4])) for place in places],
+        )
+        for place in places:
+            stored[MetadataIndex(name, place)] = _StorageInfo("__0_0.distcp", 0, len(blob.getvalue()))
+    (tmp_path / "__0_0.distcp").write_bytes(blob.getvalue())
+    with (tmp_path / ".metadata").open("wb") as file:
+        pickle.dump(Metadata(described, storage_data=stored), file)
+    code = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)"
+    )
+    command = [sys.executable, "-c", code, "msprobe", "ckpt", "compare", tmp_path, tmp_path]
+    most = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    size = (tmp_path / ".metadata").stat().st_size
+    assert size > 4e6
+    assert most < 40 * size, f"{most / 1e6:.0f} MB for {size / 1e6:.1f} MB"

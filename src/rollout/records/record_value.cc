@@ -103,7 +103,7 @@ StatusOr<RecordValue> FromTorch(const PtValue& value, std::string_view path, int
   using PtKind = PtValue::Kind;
   if (depth > kDeepestRecord) return TooDeep(path);
   RecordValue out;
-  if (value.kind == PtKind::kTensor) return FromTensor(value.tensor, path, numbers);
+  if (value.kind == PtKind::kTensor) return FromTensor(*value.tensor, path, numbers);
   if (value.kind == PtKind::kText) {
     out.kind = Kind::kText;
     out.text = std::string(value.text);

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,11 +33,64 @@ struct PickleNode {
   enum Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kGlobal, kStorage };
   Kind kind = kNone;
   DType dtype = DType::kUnknown;  // kStorage
-  int64_t i = 0;                  // kTensor: its number
-  double d = 0;
+  uint32_t first = 0, count = 0;  // its items, among those of all
+  union {
+    int64_t i = 0;  // kTensor: its number
+    double d;
+  };
   std::string_view text;    // kGlobal: "module name" of a known one, the name of others; kStorage: its bytes
   std::string_view module;  // kGlobal of others, kOther
-  std::vector<Id> items;
+};
+
+/// The items of all nodes one after the other. Where a container grows it moves, with room for as much again.
+class NodeItems {
+ public:
+  /// Valid until the next call of Set() or Append().
+  std::span<const Id> of(const PickleNode& node) const { return {ids_.data() + node.first, node.count}; }
+  Id& at(const PickleNode& node, size_t place) { return ids_[node.first + place]; }
+  void Set(PickleNode* node, std::span<const Id> items) {
+    node->first = static_cast<uint32_t>(ids_.size()), node->count = static_cast<uint32_t>(items.size());
+    ids_.insert(ids_.end(), items.begin(), items.end());
+  }
+  void Append(PickleNode* node, std::span<const Id> items) {
+    const size_t old = node->count, count = old + items.size();
+    if (old == 0 || count > std::bit_ceil(old)) {
+      const size_t first = ids_.size();
+      ids_.resize(first + std::bit_ceil(count));
+      std::copy_n(ids_.begin() + node->first, old, ids_.begin() + static_cast<int64_t>(first));
+      node->first = static_cast<uint32_t>(first);
+    }
+    std::copy(items.begin(), items.end(), ids_.begin() + static_cast<int64_t>(node->first + old));
+    node->count = static_cast<uint32_t>(count);
+  }
+
+ private:
+  std::vector<Id> ids_;
+};
+
+/// What is kept under numbers, which mostly count from 0.
+class Memo {
+ public:
+  size_t size() const { return counted_.size() + others_.size(); }
+  void Put(uint32_t number, Id id) {
+    if (number < counted_.size()) {
+      counted_[number] = id;
+    } else if (number == counted_.size()) {
+      counted_.push_back(id);
+      others_.erase(number);
+    } else {
+      others_[number] = id;
+    }
+  }
+  const Id* Find(uint32_t number) const {
+    if (number < counted_.size()) return &counted_[number];
+    const auto found = others_.find(number);
+    return found == others_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  std::vector<Id> counted_;
+  std::unordered_map<uint32_t, Id> others_;
 };
 
 class Machine {
@@ -46,8 +102,8 @@ class Machine {
         shown_(objects == PtObjects::kShown),
         storages_(storages) {}
 
-  /// The value, or null when `why` says what is wrong.
-  bool Run(PtValue* out) {
+  /// False when `why` says what is wrong.
+  bool Run() {
     while (!done_) {
       uint8_t op = 0;
       if (!Take(&op)) return Fail(Msg("it ends in the middle"));
@@ -57,11 +113,31 @@ class Machine {
       if (!Step(op)) return false;
     }
     if (stack_.size() != 1 || !marks_.empty()) return Fail(Msg("it leaves no single value"));
-    return ToValue(stack_[0], 0, out);
+    memo_ = {};
+    return true;
+  }
+  // What Run() left, and values in it.
+  Id whole() const { return stack_[0]; }
+  bool Value(Id id, PtValue* out) { return ToValue(id, 0, out); }
+  /// The items of the dict that an object, or a dict, has under this name.
+  std::optional<std::span<const Id>> DictOf(Id id, std::string_view name) const {
+    std::optional<Id> dict = id;
+    if (nodes_[id].kind == PickleNode::kOther && nodes_[id].count == kPtObjectItems)
+      dict = items_of_.of(nodes_[id])[kPtState];
+    if (dict = nodes_[*dict].kind == PickleNode::kDict ? MemberOf(*dict, name) : std::nullopt; !dict) return {};
+    if (nodes_[*dict].kind != PickleNode::kDict) return {};
+    return items_of_.of(nodes_[*dict]);
   }
   const Message& why() const { return why_; }
 
  private:
+  std::optional<Id> MemberOf(Id dict, std::string_view name) const {
+    const std::span<const Id> items = items_of_.of(nodes_[dict]);
+    for (size_t i = 0; i + 1 < items.size(); i += 2) {
+      if (nodes_[items[i]].kind == PickleNode::kText && nodes_[items[i]].text == name) return items[i + 1];
+    }
+    return std::nullopt;
+  }
   bool Fail(Message why) {
     if (why_.empty()) why_ = std::move(why);
     return false;
@@ -94,7 +170,17 @@ class Machine {
     node.kind = kind;
     return node;
   }
-  bool MakeInt(int64_t v) { return Make(PickleNode::kInt).i = v, true; }
+  bool MakeInt(int64_t v) {
+    if (v < 0 || v >= static_cast<int64_t>(small_.size())) return Make(PickleNode::kInt).i = v, true;
+    // A node for all uses of it: sizes and offsets are most of what metadata holds.
+    std::optional<Id>& known = small_[static_cast<size_t>(v)];
+    if (!known) {
+      known = static_cast<Id>(nodes_.size());
+      return Make(PickleNode::kInt).i = v, true;
+    }
+    ++items_;
+    return stack_.push_back(*known), true;
+  }
   bool MakeText(std::string_view text) { return Make(PickleNode::kText).text = text, true; }
   PickleNode& Top() { return nodes_[stack_.back()]; }
 
@@ -125,11 +211,16 @@ class Machine {
   bool StepContainer(uint8_t op);
   bool StepObject(uint8_t op);
   bool MakeObject(Id named_after, std::vector<Id> args);
-  bool PutInto(PickleNode::Kind kind, const std::vector<Id>& items);
+  bool PutInto(PickleNode::Kind kind, std::span<const Id> items);
+  void MakeWithItems(PickleNode::Kind kind, std::span<const Id> items) { items_of_.Set(&Make(kind), items); }
+  std::vector<Id> ItemsOf(Id id) const {
+    const std::span<const Id> items = items_of_.of(nodes_[id]);
+    return {items.begin(), items.end()};
+  }
   bool MakeLargeInt(std::string_view digits);
   bool IsHostile(Id callee);
   bool Tuple(size_t count);
-  bool Add(PickleNode::Kind kind, const std::vector<Id>& items);
+  bool Add(PickleNode::Kind kind, std::span<const Id> items);
   bool Global(std::string_view module, std::string_view name);
   bool Persistent();
   bool Reduce();
@@ -148,12 +239,14 @@ class Machine {
   size_t items_ = 0, values_ = 0;
   Message why_;
   std::vector<PickleNode> nodes_;
+  NodeItems items_of_;
   std::vector<PtTensor> tensors_;
   std::vector<Id> stack_;
   std::vector<size_t> marks_;
-  std::unordered_map<uint32_t, Id> memo_;
-  std::optional<Id> none_;  // in objects
-  std::vector<Id> path_;    // what ToValue() is inside of
+  Memo memo_;
+  std::array<std::optional<Id>, 1024> small_;  // numbers
+  std::optional<Id> none_;                     // in objects
+  std::vector<Id> path_;                       // what ToValue() is inside of
 };
 
 }  // namespace msprobe::pt

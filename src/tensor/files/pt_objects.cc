@@ -1,4 +1,6 @@
 // What checkpoints hold beside tensors: objects, sets, bytes, as nodes of the machine.
+#include <array>
+
 #include "base/message.h"
 #include "base/text.h"
 #include "tensor/files/pt_machine.h"
@@ -23,7 +25,7 @@ bool Machine::StepObject(uint8_t op) {
     case 0x90: return PopMany(&items) && Add(PickleNode::kList, items);  // ADDITEMS
     case 0x91:                                                           // FROZENSET
       if (!PopMany(&items)) return false;
-      Make(PickleNode::kList).items = std::move(items);
+      MakeWithItems(PickleNode::kList, items);
       return true;
     case '0': return PopMany(1, &items);
     case '1': return PopMany(&items);
@@ -56,26 +58,26 @@ bool Machine::MakeObject(Id named_after, std::vector<Id> args) {
   const Id arguments = static_cast<Id>(nodes_.size());
   PickleNode tuple, made;
   tuple.kind = PickleNode::kTuple;
-  tuple.items = std::move(args);
-  nodes_.push_back(std::move(tuple));
+  items_of_.Set(&tuple, args);
+  nodes_.push_back(tuple);
   made.kind = PickleNode::kOther;
   made.text = text;
   made.module = module;
-  made.items = {arguments, *none_, *none_, *none_};
+  items_of_.Set(&made, std::array{arguments, *none_, *none_, *none_});
   stack_.push_back(static_cast<Id>(nodes_.size()));
-  nodes_.push_back(std::move(made));
+  nodes_.push_back(made);
   return true;
 }
 
 /// Into the object that is on the stack now.
-bool Machine::PutInto(PickleNode::Kind kind, const std::vector<Id>& items) {
+bool Machine::PutInto(PickleNode::Kind kind, std::span<const Id> items) {
   const size_t place = kind == PickleNode::kDict ? kPtDict : kPtList;
-  Id held = Top().items[place];
+  Id& held = items_of_.at(Top(), place);
   if (nodes_[held].kind == PickleNode::kNone) {
-    held = Top().items[place] = static_cast<Id>(nodes_.size());
+    held = static_cast<Id>(nodes_.size());
     nodes_.emplace_back().kind = kind;
   }
-  nodes_[held].items.insert(nodes_[held].items.end(), items.begin(), items.end());
+  items_of_.Append(&nodes_[held], items);
   return true;
 }
 
@@ -107,7 +109,8 @@ bool Machine::IsHostile(Id callee) {
     return true;
   };
   if (!shown_ || nodes_[callee].kind != PickleNode::kOther) return shown_ && hostile(callee);
-  const std::vector<Id>& args = nodes_[nodes_[callee].items[kPtArguments]].items;  // a partial of it
+  const std::span<const Id> made_of = items_of_.of(nodes_[callee]);
+  const std::span<const Id> args = items_of_.of(nodes_[made_of[kPtArguments]]);  // a partial of it
   return std::any_of(args.begin(), args.end(), hostile);
 }
 

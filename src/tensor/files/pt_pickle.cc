@@ -43,8 +43,9 @@ bool Machine::Step(uint8_t op) {
       if (!PopMany(1, &state) || (stack_.size() <= Floor() && !Fail(Msg("a value is missing")))) return false;
       if (!shown_ || Top().kind != PickleNode::kOther) return true;
       // Twice would hide what the first one held.
-      if (nodes_[Top().items[kPtState]].kind != PickleNode::kNone) return Fail(Msg("an object has attributes twice"));
-      Top().items[kPtState] = state[0];
+      Id& attributes = items_of_.at(Top(), kPtState);
+      if (nodes_[attributes].kind != PickleNode::kNone) return Fail(Msg("an object has attributes twice"));
+      attributes = state[0];
       return true;
     }
     case 'K':
@@ -121,32 +122,32 @@ bool Machine::StepMemo(uint8_t op) {
     return false;
   }
   if (op == 'h' || op == 'j') {
-    const auto found = memo_.find(number);
-    if (found == memo_.end()) return Fail(Msg("a value is missing"));
+    const Id* found = memo_.Find(number);
+    if (!found) return Fail(Msg("a value is missing"));
     if (++items_ > std::max(kMostItems, 4 * more_)) return Fail(Msg("it holds too many values"));
-    return stack_.push_back(found->second), true;
+    return stack_.push_back(*found), true;
   }
   if (stack_.size() <= Floor()) return Fail(Msg("a value is missing"));
   if (memo_.size() > std::max(kMostNodes, more_)) return Fail(Msg("it holds too many values"));
-  memo_[number] = stack_.back();
+  memo_.Put(number, stack_.back());
   return true;
 }
 
 bool Machine::Tuple(size_t count) {
   std::vector<Id> items;
   if (!PopMany(count, &items)) return false;
-  Make(PickleNode::kTuple).items = std::move(items);
+  MakeWithItems(PickleNode::kTuple, items);
   return true;
 }
 
 // Items behind those of the container that is on the stack now.
-bool Machine::Add(PickleNode::Kind kind, const std::vector<Id>& items) {
+bool Machine::Add(PickleNode::Kind kind, std::span<const Id> items) {
   if (stack_.size() <= Floor()) return Fail(Msg("a value is missing"));
   if (kind == PickleNode::kDict && items.size() % 2 != 0) return Fail(Msg("a key has no value"));
   if (shown_ && Top().kind == PickleNode::kOther) return PutInto(kind, items);
   PickleNode& container = Top();
   if (container.kind != kind) return Fail(Msg("a container is of a different kind"));
-  container.items.insert(container.items.end(), items.begin(), items.end());
+  items_of_.Append(&container, items);
   return true;
 }
 
@@ -161,7 +162,7 @@ bool Machine::StepContainer(uint8_t op) {
     case 0x87: return Tuple(3);
     case 't':
       if (!PopMany(&items)) return false;
-      Make(PickleNode::kTuple).items = std::move(items);
+      MakeWithItems(PickleNode::kTuple, items);
       return true;
     case 'a': return PopMany(1, &items) && Add(PickleNode::kList, items);
     case 's': return PopMany(2, &items) && Add(PickleNode::kDict, items);
@@ -196,10 +197,10 @@ bool Machine::Global(std::string_view module, std::string_view name) {
 bool Machine::Persistent() {
   std::vector<Id> id;
   if (!PopMany(1, &id)) return false;
-  const PickleNode& tuple = nodes_[id[0]];
-  if (tuple.kind != PickleNode::kTuple || tuple.items.size() != 5)
+  const std::span<const Id> parts = items_of_.of(nodes_[id[0]]);
+  if (nodes_[id[0]].kind != PickleNode::kTuple || parts.size() != 5)
     return Fail(Msg("a storage is described in a different way"));
-  const PickleNode &type = nodes_[tuple.items[1]], &key = nodes_[tuple.items[2]];
+  const PickleNode &type = nodes_[parts[1]], &key = nodes_[parts[2]];
   const PtStorage* storage = type.kind == PickleNode::kGlobal ? FindPtStorage(type.text) : nullptr;
   if (storage == nullptr || key.kind != PickleNode::kText)
     return Fail(Msg("a storage is described in a different way"));
@@ -217,7 +218,7 @@ bool Machine::Reduce() {
   if (!PopMany(2, &parts)) return false;
   if (nodes_[parts[1]].kind != PickleNode::kTuple) return Fail(Msg("arguments are not a tuple"));
   if (IsHostile(parts[0])) return false;
-  return Call(nodes_[parts[0]].text, parts[0], nodes_[parts[1]].items);
+  return Call(nodes_[parts[0]].text, parts[0], ItemsOf(parts[1]));
 }
 
 bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> args) {
@@ -253,7 +254,7 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
     if (inner.kind != PickleNode::kGlobal || inner.text == function || inner_args.kind != PickleNode::kTuple) {
       return Fail(Msg("a tensor is described in a different way"));
     }
-    if (IsHostile(args[0]) || !Call(inner.text, args[0], inner_args.items)) return false;
+    if (IsHostile(args[0]) || !Call(inner.text, args[0], ItemsOf(args[2]))) return false;
     if (Top().kind == PickleNode::kTensor) {
       tensors_[static_cast<size_t>(Top().i)].plain = false;
     } else if (shown_) {  // of a class of tensors whose parts may be among its attributes
@@ -266,9 +267,8 @@ bool Machine::Call(std::string_view function, Id function_id, std::vector<Id> ar
   if (shown_) return MakeObject(function_id, std::move(args));
   if (!IsOpaquePtFunction(function)) return Fail(Msg("it calls {} differently from torch.save()", function));
   items_ += args.size();
-  PickleNode& made = Make(PickleNode::kOther);
-  made.text = function.substr(function.find(' ') + 1);
-  made.items = std::move(args);
+  MakeWithItems(PickleNode::kOther, args);
+  Top().text = function.substr(function.find(' ') + 1);
   return true;
 }
 
@@ -290,9 +290,8 @@ bool Machine::CallForeign(Id function_id, std::vector<Id> args) {
 
 bool Machine::Integers(Id tuple, std::vector<int64_t>* out) {
   const PickleNode& node = nodes_[tuple];
-  if (node.kind != PickleNode::kTuple || node.items.size() > kMaxDims)
-    return Fail(Msg("a shape is not a tuple of numbers"));
-  for (Id id : node.items) {
+  if (node.kind != PickleNode::kTuple || node.count > kMaxDims) return Fail(Msg("a shape is not a tuple of numbers"));
+  for (Id id : items_of_.of(node)) {
     if (nodes_[id].kind != PickleNode::kInt || nodes_[id].i < 0) return Fail(Msg("a shape is not a tuple of numbers"));
     out->push_back(nodes_[id].i);
   }
@@ -354,16 +353,16 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
       return shown_ || Fail(Msg("it holds a storage without a tensor"));
     default: out->kind = static_cast<PtValue::Kind>(node.kind);
   }
-  out->i = node.i;
-  out->d = node.d;
+  out->i = node.i;  // or d, which lies there as well
   out->text = node.text;
   out->module = node.module;
-  if (node.kind == PickleNode::kTensor) out->tensor = tensors_[static_cast<size_t>(node.i)];
-  out->items.resize(std::min(node.items.size(), most_values_ - values_));
-  if (out->items.size() < node.items.size()) return Fail(Msg("it is nested too deeply or too large"));
+  if (node.kind == PickleNode::kTensor) out->tensor = std::make_unique<PtTensor>(tensors_[static_cast<size_t>(node.i)]);
+  const std::span<const Id> items = items_of_.of(node);
+  if (items.size() > most_values_ - values_) return Fail(Msg("it is nested too deeply or too large"));
+  out->items = PtItems(node.count);
   path_.push_back(id);
-  for (size_t i = 0; i < node.items.size(); ++i) {
-    if (!ToValue(node.items[i], depth + 1, &out->items[i])) return false;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (!ToValue(items[i], depth + 1, &out->items[i])) return false;
   }
   path_.pop_back();
   return true;
@@ -371,12 +370,44 @@ bool Machine::ToValue(Id id, int depth, PtValue* out) {
 
 }  // namespace pt
 
+namespace {
+
+Status Unreadable(const std::string& path, const Message& why) {
+  return BadInput(Msg("{} cannot be read: {} (data.pkl); save tensors with torch.save()", path, why));
+}
+
+}  // namespace
+
 StatusOr<PtValue> ReadPtPickle(std::string_view pickle, const PtStorages& storages, const std::string& path,
                                PtObjects objects) {
   pt::Machine machine(pickle, storages, objects);
   PtValue value;
-  if (machine.Run(&value)) return value;
-  return BadInput(Msg("{} cannot be read: {} (data.pkl); save tensors with torch.save()", path, machine.why()));
+  if (machine.Run() && machine.Value(machine.whole(), &value)) return value;
+  return Unreadable(path, machine.why());
+}
+
+PtPairs::PtPairs(std::unique_ptr<pt::Machine> machine, std::string path)
+    : machine_(std::move(machine)), path_(std::move(path)) {}
+PtPairs::PtPairs(PtPairs&&) noexcept = default;
+PtPairs::~PtPairs() = default;
+
+StatusOr<PtPairs> PtPairs::Read(std::string_view pickle, const std::string& path) {
+  static const PtStorages kNone = [](std::string_view) -> const std::string_view* { return nullptr; };
+  auto machine = std::make_unique<pt::Machine>(pickle, kNone, PtObjects::kShown);
+  if (!machine->Run()) return Unreadable(path, machine->why());
+  return PtPairs(std::move(machine), path);
+}
+
+StatusOr<bool> PtPairs::ForEach(std::string_view name, const Take& take) {
+  const auto items = machine_->DictOf(machine_->whole(), name);
+  if (!items) return false;
+  for (size_t i = 0; i + 1 < items->size(); i += 2) {
+    PtValue key, value;
+    if (!machine_->Value((*items)[i], &key) || !machine_->Value((*items)[i + 1], &value))
+      return Unreadable(path_, machine_->why());
+    MSP_RETURN_IF_ERROR(take(key, value));
+  }
+  return true;
 }
 
 }  // namespace msprobe

@@ -28,7 +28,7 @@ class PtFile {
 
   const PtValue& value() const { return value_; }
   /// The tensor of a file that holds one and nothing else; null otherwise.
-  const PtTensor* tensor() const { return value_.kind == PtValue::Kind::kTensor ? &value_.tensor : nullptr; }
+  const PtTensor* tensor() const { return value_.kind == PtValue::Kind::kTensor ? value_.tensor.get() : nullptr; }
   /// Compares the checksums of all members with their bytes.
   Status VerifyChecksums() const;
 

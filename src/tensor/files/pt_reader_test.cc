@@ -115,11 +115,11 @@ TEST(PtReader, ReadsFilesOfTorch) {
   EXPECT_EQ(tuple.items[1].d, 2.5);
   EXPECT_EQ(tuple.items[4].text, "x");
   EXPECT_EQ(dict.items[2].i, 3);
-  EXPECT_TRUE(dict.items[3].tensor.requires_grad);
+  EXPECT_TRUE(dict.items[3].tensor->requires_grad);
 
   const auto state = PtFile::Open(corpus + "state_dict.pt");
   ASSERT_TRUE(state.ok()) << state.status().message();
-  EXPECT_EQ(state->value().items.at(0).text, "weight");
+  EXPECT_EQ(state->value().items[0].text, "weight");
   const auto sparse = PtFile::Open(corpus + "sparse.pt");
   ASSERT_TRUE(sparse.ok()) << sparse.status().message();
   EXPECT_EQ(sparse->value().kind, PtValue::Kind::kOther);
@@ -235,6 +235,49 @@ TEST(PtReader, SharedValuesAreWrittenOutWithinBounds) {
   const auto many = ReadPtPickle(inner + middle + outer + "\x87.", none, "x.pt");
   ASSERT_FALSE(many.ok());
   EXPECT_NE(many.status().message().find("too large"), std::string::npos) << many.status().message();
+}
+
+// A dict of `pairs` pairs, each set by itself behind a number of its own: 1000: {"name": [1000, 7]}, whose list grows
+// item by item.
+std::string MetadataPickle(int pairs) {
+  std::string out = "\x80\x02}q";
+  out += std::string(1, '\0') + "X" + std::string("\x04\0\0\0", 4) + "many}q\x01";
+  const auto number = [](int n) {
+    return std::string("J") + static_cast<char>(n & 255) + static_cast<char>(n >> 8 & 255) +
+           static_cast<char>(n >> 16 & 255) + std::string(1, '\0');
+  };
+  for (int i = 0; i < pairs; ++i) {
+    out += number(1000 + i) + "}X" + std::string("\x04\0\0\0", 4) + "name]";
+    out += number(1000 + i) +
+           "aK\7"
+           "ass";
+  }
+  return out + "s.";
+}
+
+TEST(PtPairs, AreMadeOneByOne) {
+  constexpr int kPairs = 5000;
+  const std::string pickle = MetadataPickle(kPairs);
+  auto pairs = PtPairs::Read(pickle, "x");
+  ASSERT_TRUE(pairs.ok()) << pairs.status().message();
+  int seen = 0;
+  const auto take = [&](const PtValue& key, const PtValue& value) {
+    EXPECT_EQ(key.i, 1000 + seen);
+    EXPECT_EQ(value.kind, PtValue::Kind::kDict);
+    const PtItems& list = value.items[1].items;
+    EXPECT_EQ(list.size(), 2u);
+    EXPECT_EQ(list[0].i, 1000 + seen);
+    EXPECT_EQ(list[1].i, 7);
+    ++seen;
+    return OkStatus();
+  };
+  const auto found = pairs->ForEach("many", take);
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_TRUE(*found);
+  EXPECT_EQ(seen, kPairs);
+  const auto missing = pairs->ForEach("few", take);
+  EXPECT_TRUE(missing.ok() && !*missing);
+  EXPECT_FALSE(PtPairs::Read(std::string_view(pickle).substr(0, pickle.size() - 1), "x").ok());
 }
 
 }  // namespace

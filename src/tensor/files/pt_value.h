@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -31,17 +32,45 @@ struct PtTensor {
   TensorView view() const { return {data, dtype, static_cast<int>(shape.size()), shape.data(), strides.data()}; }
 };
 
+struct PtValue;
+
+/// Values in a row that does not grow: the metadata of a checkpoint has millions of them, and a vector is half as large
+/// again.
+class PtItems {
+ public:
+  PtItems() = default;
+  explicit PtItems(uint32_t count);
+  size_t size() const { return count_; }
+  bool empty() const { return count_ == 0; }
+  const PtValue* begin() const { return values_.get(); }
+  const PtValue* end() const;
+  const PtValue& operator[](size_t i) const;
+  PtValue& operator[](size_t i);
+
+ private:
+  std::unique_ptr<PtValue[]> values_;
+  uint32_t count_ = 0;
+};
+
 struct PtValue {
   /// kUnread: a storage without a tensor, or what is nested too deeply, of PtObjects::kShown.
   enum class Kind : uint8_t { kNone, kBool, kInt, kFloat, kText, kTensor, kList, kTuple, kDict, kOther, kUnread };
   Kind kind = Kind::kNone;
-  int64_t i = 0;               // kBool, kInt
-  double d = 0;                // kFloat
-  std::string_view text;       // kText; kOther: what it is ("_rebuild_sparse_tensor"), its arguments are the items
-  std::string_view module;     // of a class or function that kOther, or kText in place of it, is named after
-  PtTensor tensor;             // kTensor
-  std::vector<PtValue> items;  // kDict: key, value, key, value ...
+  union {
+    int64_t i = 0;  // kBool, kInt
+    double d;       // kFloat
+  };
+  std::string_view text;    // kText; kOther: what it is ("_rebuild_sparse_tensor"), its arguments are the items
+  std::string_view module;  // of a class or function that kOther, or kText in place of it, is named after
+  std::unique_ptr<PtTensor> tensor;  // kTensor
+  PtItems items;                     // kDict: key, value, key, value ...
 };
+
+inline PtItems::PtItems(uint32_t count)
+    : values_(count > 0 ? std::make_unique<PtValue[]>(count) : nullptr), count_(count) {}
+inline const PtValue* PtItems::end() const { return values_.get() + count_; }
+inline const PtValue& PtItems::operator[](size_t i) const { return values_[i]; }
+inline PtValue& PtItems::operator[](size_t i) { return values_[i]; }
 
 /// Bytes of the storage of this key; null when there is none.
 using PtStorages = std::function<const std::string_view*(std::string_view key)>;

@@ -15,7 +15,7 @@ std::string KeyText(const PtValue& key) {
 void Flatten(const PtValue& value, const std::string& name, std::vector<FileTensor>* out) {
   const auto child = [&](const std::string& key) { return name.empty() ? key : name + "." + key; };
   if (value.kind == PtValue::Kind::kTensor) {
-    const PtTensor& t = value.tensor;
+    const PtTensor& t = *value.tensor;
     out->push_back({name, t.dtype, t.data, t.shape, t.strides, t.requires_grad, t.plain});
   } else if (value.kind == PtValue::Kind::kDict) {
     for (size_t i = 0; i + 1 < value.items.size(); i += 2)
