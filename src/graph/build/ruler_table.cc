@@ -164,6 +164,15 @@ GraphLinks LinksOf(const WholeDumps& whole, const GraphLinks& links, const DumpP
   return out;
 }
 
+/// What paired the nodes, if it was not their names: no other order of them is looked for then.
+void NoteHow(const RulerPair& of, MatchPlan* plan) {
+  if (of.mapped) {
+    plan->how = "layer mapping";
+  } else if (of.kin.cross) {
+    plan->how = "structure of both models";
+  }
+}
+
 }  // namespace
 
 NodeDistance MeasureDistance(const DistanceOptions& asked, uint32_t op, OpDiff* diff) {
@@ -197,7 +206,7 @@ StatusOr<RankFindings> WriteRuler(const RulerPair& of, const std::vector<NodeDis
   pair.options.check_dtype = !of.mapped;
   pair.options.cross = pair.plan.cross = of.kin.cross;
   pair.options.implementations = pair.plan.implementations = of.kin.implementations;
-  pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
+  NoteHow(of, &pair.plan);
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   for (const Node& node : target->graph.nodes) {
     if (node.op != kNoIndex && node.match != kNoIndex)
@@ -234,7 +243,7 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   pair.options.cross = pair.plan.cross = of.kin.cross;
   pair.options.implementations = pair.plan.implementations = of.kin.implementations;
   if (of.whole) pair.plan.links = LinksOf(*of.whole, *of.links, pair);
-  pair.plan.how = of.mapped ? "layer mapping" : pair.plan.how;
+  NoteHow(of, &pair.plan);
   pair.plan.golden_of.assign(pair.target->ops().size(), kNoOp);
   std::vector<size_t> op_of(target.graph.nodes.size(), SIZE_MAX);
   for (uint32_t id = 0; id < target.graph.nodes.size(); ++id) {
