@@ -32,7 +32,7 @@ Status CheckRanks(const StepDir& step, const ParallelLayout& s, const char* side
 
 StatusOr<MergeGroups> GroupsOf(const StepDir& step, const ParallelLayout& s) {
   std::vector<RankHints> hints(step.ranks.size());
-  if (s.tp > 1 || s.pp > 1) {
+  if (s.tp > 1 || s.pp > 1 || s.ep > 1) {
     MSP_RETURN_IF_ERROR(ParallelFor(step.ranks.size(), [&](size_t i) -> Status {
       MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(JoinPath(step.ranks[i].path, "dump.json")));
       hints[i] = ReadHints(static_cast<int>(i), dump);
@@ -47,7 +47,7 @@ std::vector<std::shared_ptr<const MergeJob>> JobsOf(const StepDir& step, const P
   std::vector<std::shared_ptr<const MergeJob>> out;
   for (const MergeUnit& unit : groups.units) {
     auto job = std::make_shared<MergeJob>();
-    job->settings = s;
+    job->settings = GridOf(s);
     job->unit = unit;
     job->layout_file = s.tensors;
     for (const auto& stage : unit.stages)
@@ -157,6 +157,7 @@ void WriteSide(JsonWriter* json, const MergeSide& s) {
   json->Member("tp_groups_from", s.groups.tp_recorded ? "data" : "order");
   json->Member("pp_groups", s.groups.pp);
   json->Member("pp_groups_from", s.groups.pp_recorded ? "data" : "order");
+  if (!s.groups.ep.empty()) json->Member("ep_groups", s.groups.ep);
   json->ArrayMember("graphs", s.groups.units,
                     [&](const MergeUnit& unit) { json->Object([&] { json->Member("stages", unit.stages); }); });
   json->EndObject();

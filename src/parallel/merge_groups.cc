@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "base/message.h"
@@ -216,6 +217,65 @@ std::vector<MergeUnit> UnitsByOrder(const ParallelLayout& s) {
   return units;
 }
 
+/// Which share of the experts each cell holds, by the groups that exchange tokens; nothing where stages differ in it.
+std::vector<int> SharesOf(const MergeUnit& unit, const Groups& ep, size_t shares) {
+  std::vector<int> out;
+  for (const std::vector<int>& stage : unit.stages) {
+    std::vector<int> own;
+    for (const int rank : stage) {
+      const std::vector<int>& group = GroupWith(ep, rank);
+      own.push_back(static_cast<int>(std::find(group.begin(), group.end(), rank) - group.begin()));
+    }
+    if (!out.empty() && own != out) return {};
+    out = std::move(own);
+  }
+  for (size_t share = 0; share < shares; ++share) {
+    if (static_cast<size_t>(std::ranges::count(out, static_cast<int>(share))) != out.size() / shares) return {};
+  }
+  return out;
+}
+
+/// Ranks one after the other, as they lie where experts have no tensor parallelism.
+std::vector<int> SharesInTurn(const MergeUnit& unit, int shares) {
+  std::vector<int> out(unit.stages[0].size());
+  for (size_t cell = 0; cell < out.size(); ++cell) out[cell] = static_cast<int>(cell) % shares;
+  return out;
+}
+
+/// The groups in which most calls exchange tokens, where they divide all ranks.
+Groups RecordedEp(const ParallelLayout& s, const std::vector<RankHints>& hints) {
+  Groups out;
+  for (const RankHints& rank : hints) {
+    const std::vector<int>* most = nullptr;
+    for (const auto& [group, calls] : rank.exchanges) {
+      if (group.size() == static_cast<size_t>(s.ep) && (!most || calls > rank.exchanges.at(*most))) most = &group;
+    }
+    if (most && std::find(out.begin(), out.end(), *most) == out.end()) out.push_back(*most);
+  }
+  return IsPartition(out, static_cast<size_t>(s.ep), s.rank_size) ? out : Groups();
+}
+
+void PlaceExperts(const ParallelLayout& s, const std::vector<RankHints>& hints, MergeGroups* out) {
+  const bool fits = GridOf(s).ep == s.ep;
+  Groups ep = RecordedEp(s, hints);
+  for (MergeUnit& unit : out->units) unit.share_count = s.ep;
+  if (fits && (ep.empty() || AsSets(ep) == AsSets(GroupsByOrder(s, {"ep"})))) return;
+  std::vector<std::vector<int>> shares;
+  for (const MergeUnit& unit : out->units) {
+    std::vector<int>& of = shares.emplace_back();
+    if (!ep.empty()) of = SharesOf(unit, ep, static_cast<size_t>(s.ep));
+    if (of.empty() && !fits) of = SharesInTurn(unit, s.ep);
+    if (!of.empty()) continue;
+    out->warnings.push_back(
+        Msg("the recorded all_to_all calls exchange tokens over other ranks ({}) than --order {} tells: experts are "
+            "merged by the order",
+            ep, s.order));
+    return;
+  }
+  for (size_t i = 0; i < shares.size(); ++i) out->units[i].shares = std::move(shares[i]);
+  out->ep = std::move(ep);
+}
+
 // With tensor and pipeline parallelism alone, whatever groups were found: a tensor parallel group of first stages.
 std::vector<MergeUnit> UnitsOfGroups(const ParallelLayout& s, const Groups& tp, const Groups& pp) {
   std::vector<MergeUnit> units;
@@ -248,8 +308,8 @@ Status CheckMergeSettings(const ParallelLayout& s, const char* side) {
       return UsageError(Msg("{} of the {} run is {}: more ranks than any run has", name, side, value));
   }
   int64_t parts = 1;
-  for (const int size : {s.tp, s.pp, s.cp, s.ep}) parts = std::min(parts * size, int64_t{s.rank_size} + 1);
-  if (s.rank_size % parts != 0) {
+  for (const int size : {s.tp, s.pp, s.cp}) parts = std::min(parts * size, int64_t{s.rank_size} + 1);
+  if (s.rank_size % parts != 0 || s.rank_size / s.pp % s.ep != 0) {
     return UsageError(Msg(
         "--rank_size {} of the {} run is not a multiple of tp {} x pp {} x cp {} x ep {}: give the sizes it ran with",
         s.rank_size, side, s.tp, s.pp, s.cp, s.ep));
@@ -269,29 +329,42 @@ Status CheckMergeSettings(const ParallelLayout& s, const char* side) {
                                 OneLine(s.order), KnownText(side), OneLine(dim)));
   }
   for (const char* dim : kDims) {
-    if (seen.contains(dim) || SizeOf(s, dim) == 1) continue;
-    return UsageError(
-        Msg("--order \"{}\" of the {} run lacks {}, whose size is {}: add it", s.order, side, dim, SizeOf(s, dim)));
+    const int size = SizeOf(GridOf(s), dim);
+    if (seen.contains(dim) || size == 1) continue;
+    return UsageError(Msg("--order \"{}\" of the {} run lacks {}, whose size is {}: add it", s.order, side, dim, size));
   }
   return OkStatus();
+}
+
+ParallelLayout GridOf(const ParallelLayout& settings) {
+  ParallelLayout out = settings;
+  out.ep = std::gcd(settings.rank_size / (settings.tp * settings.pp * settings.cp), settings.ep);
+  return out;
 }
 
 RankHints ReadHints(int rank, const DumpFile& dump) {
   RankHints out;
   out.rank = rank;
   JsonDoc doc;
-  size_t reduces = 0;
+  size_t reduces = 0, exchanges = 0;
   for (size_t i = 0; i < dump.ops().size(); ++i) {
     const std::string_view name = dump.ops()[i].name;
     if (!IsCommunication(name)) continue;
     const bool reduce = reduces < kReducesToRead && IsReduce(name);
     const std::string_view api = CommFunction(name);
+    const bool exchange = exchanges < kReducesToRead && Contains(api, "all_to_all");
     const bool send = out.sends_to < 0 && (api == "batch_isend_irecv" || api == "send" || api == "isend");
-    if ((!reduce && !send) || !dump.ParseOp(i, &doc).ok()) continue;  // what cannot be read is reported later
+    if ((!reduce && !send && !exchange) || !dump.ParseOp(i, &doc).ok())
+      continue;  // what cannot be read is reported later
     if (send) out.sends_to = SendTarget(doc, name, rank);
-    if (!reduce) continue;
-    ++reduces;
+    if (!reduce && !exchange) continue;
     std::vector<int> group = GroupOf(doc, name);
+    if (exchange) {
+      ++exchanges;
+      if (!group.empty()) ++out.exchanges[std::move(group)];
+      continue;
+    }
+    ++reduces;
     std::string text = group.empty() ? GroupNameOf(doc) : "";
     if (group.empty() && text.empty()) continue;
     const size_t at = static_cast<size_t>(
@@ -323,7 +396,8 @@ std::vector<std::vector<int>> GroupsByOrder(const ParallelLayout& settings, cons
   return out;
 }
 
-MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<RankHints>& hints) {
+MergeGroups FindMergeGroups(const ParallelLayout& given, const std::vector<RankHints>& hints) {
+  const ParallelLayout settings = GridOf(given);
   MergeGroups out;
   FromData(settings, hints, &out);
   const Groups tp = GroupsByOrder(settings, {"tp"}), pp = GroupsByOrder(settings, {"pp"});
@@ -345,6 +419,7 @@ MergeGroups FindMergeGroups(const ParallelLayout& settings, const std::vector<Ra
     }
     out.units = UnitsByOrder(settings);
   }
+  if (given.ep > 1) PlaceExperts(given, hints, &out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <msprobe/graph.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -19,23 +20,33 @@ struct RankHints {
   int sends_to = -1;                      // peer of its first send
   std::vector<std::string> names;         // of `reduces`; an empty group is that of all ranks that have its name
   std::vector<size_t> calls;              // of `reduces`: how many
+  std::map<std::vector<int>, size_t> exchanges;  // groups of its all_to_all calls, and how many
 };
 
 /// Ranks that become one graph: of each pipeline stage a grid of ranks, tensor parallel fastest, then context, then
 /// expert parallel.
 struct MergeUnit {
   std::vector<std::vector<int>> stages;
+  /// Of each cell, which share of the experts it holds; empty where the grid says it. Expert tensor parallelism of
+  /// another size than that of the rest lays the shares over other ranks.
+  std::vector<int> shares = {};
+  int share_count = 1;
 };
 
 struct MergeGroups {
   bool tp_recorded = false, pp_recorded = false;  // read from the data, else from the order of the ranks
   std::vector<std::vector<int>> tp, pp;
-  std::vector<MergeUnit> units;  // more than one with data parallelism
+  std::vector<std::vector<int>> ep;  // only where recorded calls tell other groups than the order
+  std::vector<MergeUnit> units;      // more than one with data parallelism
   std::vector<Message> warnings;
 };
 
 /// kUsage when the numbers cannot be: factors that do not divide rank_size, an order with unknown names.
 Status CheckMergeSettings(const ParallelLayout& settings, const char* side);
+
+/// The sizes with as many expert parallel ranks as the grid has beside tensor and context parallelism: experts may lie
+/// over the ranks of these as well.
+ParallelLayout GridOf(const ParallelLayout& settings);
 
 RankHints ReadHints(int rank, const DumpFile& dump);
 

@@ -313,9 +313,8 @@ void MergeChunks(MergePool* pool, uint32_t root) {
 }
 
 void MergeExperts(MergePool* pool) {
-  const auto ep = static_cast<size_t>(pool->settings().ep);
+  const size_t ep = pool->Shares();
   if (ep < 2) return;
-  const size_t grid = pool->Cells() / ep;
   LayerNumber number;
   for (size_t stage = 0; stage < pool->Stages(); ++stage) {
     const uint32_t first = pool->At(stage, 0);
@@ -329,7 +328,7 @@ void MergeExperts(MergePool* pool) {
       }
       if (local == 0) continue;
       for (size_t e = 1; e < ep; ++e) {
-        const uint32_t other = pool->Find(pool->At(stage, e * grid), (*pool)[parent].was);
+        const uint32_t other = pool->Find(pool->At(stage, pool->FirstOf(e)), (*pool)[parent].was);
         if (other == kNoIndex) continue;
         std::set<std::string_view> there;
         for (uint32_t c : (*pool)[parent].children) there.insert((*pool)[c].name);

@@ -13,6 +13,11 @@ bool IsUnmerged(std::string_view name) { return name == "clip_grad" || name == "
 MergePool::MergePool(const MergeUnit& unit, const ParallelLayout& settings,
                      std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions)
     : graphs_(std::move(graphs)), cells_(unit.stages[0].size()), settings_(settings), decisions_(decisions) {
+  shares_apart_ = !unit.shares.empty();
+  share_count_ = static_cast<size_t>(std::max(unit.share_count, settings.ep));
+  const size_t grid = std::max<size_t>(cells_ / share_count_, 1);
+  for (size_t cell = 0; cell < cells_; ++cell)
+    shares_.push_back(shares_apart_ ? static_cast<size_t>(unit.shares[cell]) : cell / grid);
   size_t count = 0;
   for (const auto& g : graphs_) count += g->graph.nodes.size();
   nodes_.reserve(count + count / 16);

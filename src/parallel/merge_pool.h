@@ -1,6 +1,7 @@
 // The nodes of all ranks of a unit in one array, and the operations by which they are moved into one tree.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -42,6 +43,18 @@ class MergePool {
   uint32_t At(size_t stage, size_t cell) const { return static_cast<uint32_t>(stage * cells_ + cell); }
   size_t Stages() const { return graphs_.size() / cells_; }
   size_t Cells() const { return cells_; }
+  /// Which share of the experts a cell holds, and the first cell that holds one.
+  size_t ShareOf(size_t cell) const { return shares_[cell]; }
+  size_t FirstOf(size_t share) const {
+    return static_cast<size_t>(std::find(shares_.begin(), shares_.end(), share) - shares_.begin());
+  }
+  /// Shares lie otherwise than the grid: ranks that hold the same one have other tokens, and no parts of an expert.
+  void PlaceShares(std::vector<size_t> of_cells) {
+    shares_apart_ = shares_apart_ || of_cells != shares_;
+    shares_ = std::move(of_cells);
+  }
+  size_t Shares() const { return share_count_; }
+  bool SharesApart() const { return shares_apart_; }
   const ParallelLayout& settings() const { return settings_; }
   MergeDecisions& decisions() { return *decisions_; }
 
@@ -62,6 +75,9 @@ class MergePool {
   std::vector<std::unique_ptr<RankGraph>> graphs_;
   std::vector<int> numbers_;
   size_t cells_ = 1;
+  std::vector<size_t> shares_;
+  size_t share_count_ = 1;
+  bool shares_apart_ = false;
   const ParallelLayout& settings_;
   MergeDecisions* decisions_;
   std::deque<std::string> names_;

@@ -10,6 +10,7 @@
 #include "base/message.h"
 #include "base/text.h"
 #include "ops/collective.h"
+#include "parallel/expert_shares.h"
 #include "parallel/layer_number.h"
 #include "parallel/merge_pool.h"
 
@@ -205,10 +206,9 @@ class Finisher {
   std::vector<OpRef> CellsOf(uint32_t node, bool of_expert) const {
     const PoolNode& n = pool_[node];
     const size_t stage = n.rank / pool_.Cells(), own = n.rank % pool_.Cells();
-    const size_t grid = pool_.Cells() / static_cast<size_t>(settings_.ep);
-    const size_t begin = of_expert ? own / grid * grid : 0, end = of_expert ? begin + grid : pool_.Cells();
     std::vector<OpRef> out;
-    for (size_t cell = begin; cell < end; ++cell) {
+    for (size_t cell = 0; cell < pool_.Cells(); ++cell) {
+      if (of_expert && pool_.ShareOf(cell) != pool_.ShareOf(own)) continue;
       const uint32_t rank = pool_.At(stage, cell);
       const uint32_t peer = rank == n.rank ? node : pool_.Find(rank, n.was);
       if (peer == kNoIndex || pool_[peer].op == kNoIndex || !SamePath(node, peer)) return {{n.rank, n.op}};
@@ -242,7 +242,7 @@ class Finisher {
       AddPeers(node, &out);
       return out;
     }
-    const bool of_expert = settings_.ep > 1 && IsOfExpert(node);
+    const bool of_expert = pool_.Shares() > 1 && IsOfExpert(node);
     out.cells = CellsOf(node, of_expert);
     if (n.input != kNoIndex) out.input = CellsOf(n.input, of_expert);
     if (n.output != kNoIndex) out.output = CellsOf(n.output, of_expert);
@@ -255,7 +255,9 @@ class Finisher {
       if (!refs->empty()) fewest = std::min(fewest, refs->size());
     for (auto* refs : {&out.cells, &out.input, &out.output, &out.reduced})
       if (!refs->empty()) refs->resize(fewest);
-    if (fewest > 1) {
+    if (fewest > 1 && of_expert && pool_.SharesApart()) {
+      out.grid.ep = static_cast<uint16_t>(fewest);
+    } else if (fewest > 1) {
       out.grid.tp = static_cast<uint16_t>(settings_.tp);
       out.grid.cp = static_cast<uint16_t>(settings_.cp);
       out.grid.ep = static_cast<uint16_t>(of_expert ? 1 : settings_.ep);
@@ -280,6 +282,7 @@ void MergeRootCalls(MergePool* pool) { RootCalls(pool).Run(); }
 StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions) {
   MergePool pool(unit, settings, std::move(graphs), decisions);
+  MSP_RETURN_IF_ERROR(PlaceSharesByWeights(&pool));
   MergeExperts(&pool);
   MSP_RETURN_IF_ERROR(MergePipeline(&pool, 0));
   if (InterruptRequested()) return Interrupted();

@@ -9,7 +9,8 @@ namespace msprobe {
 StatusOr<std::vector<int>> OneOfEachPlace(const ParallelLayout& layout) {
   MSP_RETURN_IF_ERROR(CheckMergeSettings(layout, "target"));
   std::vector<int> out;
-  for (const std::vector<int>& copies : GroupsByOrder(layout, {"cp", "dp"})) out.push_back(std::ranges::min(copies));
+  for (const std::vector<int>& copies : GroupsByOrder(GridOf(layout), {"cp", "dp"}))
+    out.push_back(std::ranges::min(copies));
   std::ranges::sort(out);
   return out;
 }

@@ -189,6 +189,26 @@ def rotary(base):
     return before
 
 
+def regrouped(layer):
+    """linear_qkv as queries, keys, values instead of group by group, as other programs write it."""
+    attention = layer.self_attention
+    groups = attention.num_query_groups_per_partition
+    each = attention.hidden_size_per_attention_head
+    queries = attention.num_attention_heads_per_partition // groups * each
+    for parameter in attention.linear_qkv.parameters():
+        rows = parameter.detach().view(groups, queries + 2 * each, -1).split([queries, each, each], 1)
+        with torch.no_grad():
+            parameter.copy_(torch.cat([part.reshape(-1, part.shape[-1]) for part in rows]).view_as(parameter))
+
+
+def both(*changes):
+    def before(model, vp_stage):
+        for change in changes:
+            change(model, vp_stage)
+
+    return before
+
+
 def left_out(path):
     """The optimizer does not know a parameter."""
 
@@ -237,6 +257,15 @@ FAULTS = {
     "slight_rank1": Fault("a weight is slightly wrong on one rank", at(2, scaled("mlp.linear_fc1.weight", 1.05), 1)),
     "left_out": Fault("a parameter is not trained", None, left_out("layers.1.mlp.linear_fc1.weight")),
     "infinite_rank1": Fault("a mask covers a row with infinities on one rank", at(1, masked_row(float("-inf")), 1)),
+    "expert_rank1": Fault(
+        "an expert's weight is wrong on one rank",
+        at(1, scaled("mlp.experts.local_experts.1.linear_fc2.weight", 1.3), 1),
+    ),
+    "regrouped": Fault("q, k and v are stacked instead of grouped", at(2, regrouped)),
+    "two_weights": Fault(
+        "a norm and a later weight are wrong",
+        both(at(1, one_row("input_layernorm.weight", 5, 3.0)), at(3, scaled("mlp.linear_fc1.weight", 1.3))),
+    ),
     "norm_apart": Fault("the gradient of a norm is not reduced", at(1, kept_apart("input_layernorm.weight"))),
     "residual": Fault("code between modules scales a value", at(2, residual(1.5))),
     "final_norm": Fault("the last norm is wrong", outside("decoder.final_layernorm.weight", 1.1)),

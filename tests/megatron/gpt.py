@@ -32,6 +32,7 @@ class Layout(NamedTuple):
     pp: int = 1
     vpp: int = 1  # chunks of a stage
     ep: int = 1
+    etp: int = 1  # tensor parallelism of experts, which may be another than that of the rest
     cp: int = 1
     dp: int = 1
     sp: bool = False
@@ -66,7 +67,7 @@ class Layout(NamedTuple):
 
     @property
     def world(self):
-        return self.tp * self.pp * self.cp * max(self.dp, self.ep)
+        return self.pp * max(self.tp * self.cp * self.dp, self.ep * self.etp)
 
 
 class RMSNorm(torch.nn.RMSNorm):
@@ -107,7 +108,7 @@ def start_process(layout, rank, store):
         virtual_pipeline_model_parallel_size=layout.vpp if layout.vpp > 1 else None,
         context_parallel_size=layout.cp,
         expert_model_parallel_size=layout.ep,
-        expert_tensor_parallel_size=1 if layout.experts else None,
+        expert_tensor_parallel_size=layout.etp if layout.experts else None,
     )
     tensor_parallel.model_parallel_cuda_manual_seed(1)
 
@@ -145,7 +146,7 @@ def config_of(layout):
         pipeline_model_parallel_size=layout.pp,
         virtual_pipeline_model_parallel_size=layout.vpp if layout.vpp > 1 else None,
         expert_model_parallel_size=layout.ep,
-        expert_tensor_parallel_size=1 if layout.experts else layout.tp,
+        expert_tensor_parallel_size=layout.etp if layout.experts else layout.tp,
         context_parallel_size=layout.cp,
         sequence_parallel=layout.sp,
         calculate_per_token_loss=layout.per_token,
@@ -202,15 +203,16 @@ def global_name(name, layout, vp_stage, config):
 
 def fill(model, layout, config, vp_stage):
     """Gives every parameter of this rank its part of the global model."""
-    tp, rank = layout.tp, parallel_state.get_tensor_model_parallel_rank()
     for local, parameter in model.named_parameters():
+        tp, rank = layout.tp, parallel_state.get_tensor_model_parallel_rank()
+        if ".local_experts." in local:
+            tp, rank = layout.etp, parallel_state.get_expert_tensor_parallel_rank()
         name = global_name(local, layout, vp_stage, config)
         if name == "output_layer.weight" and layout.tied:
             name = "embedding.word_embeddings.weight"
         shape = list(parameter.shape)
         of_heads = name.endswith("softmax_offset")  # which Megatron does not mark
         split = (of_heads or getattr(parameter, "tensor_model_parallel", False)) and tp > 1
-        split = split and ".local_experts." not in name
         dim = 0 if of_heads else getattr(parameter, "partition_dim", 0)
         if split:
             shape[dim] *= tp

@@ -37,6 +37,14 @@ PAIRS = {
     ),
     # Each rank's loss is a mean over its own tokens: gradients are twice as large until they are averaged.
     "ep2_mean": Pair("experts=4,ep=2,dp=2", ("2", "1", "1", "--ep", "2", "1"), "experts=4,batches=2"),
+    # Experts without tensor parallelism of their own lie over the ranks of that of the rest.
+    "ep2_over_tp2": Pair("tp=2,sp=1,experts=4,ep=2", ("2", "2", "1", "--ep", "2", "1"), "experts=4,custom_norm=1"),
+    "ep2_over_tp2dp2": Pair(
+        "tp=2,sp=1,experts=4,ep=2,dp=2,per_token=1",
+        ("4", "2", "1", "--ep", "2", "1"),
+        "experts=4,batches=2,per_token=1,custom_norm=1",
+    ),
+    "etp2": Pair("tp=2,sp=1,experts=4,etp=2", TP2, "experts=4,custom_norm=1"),
     "distributed_optimizer": Pair("tp=2,distributed_optimizer=1", TP2, "distributed_optimizer=1"),
     "overlap": Pair("tp=2,overlap=1", TP2),
     "tied": Pair("tp=2,pp=2,tied=1", TP2PP2, "tied=1"),
@@ -224,6 +232,30 @@ def has_rank(origin, fault):
     if "_rank" not in fault or (fault == "heads_rank0" and not at):
         return not at
     return at == {int(fault[-1])}
+
+
+def test_an_expert_over_tensor_parallel_ranks(megatron_python, tmp_path):
+    pair = PAIRS["ep2_over_tp2"]
+    train(megatron_python, tmp_path, ("golden", pair.one), ("target", pair.layout, "--fault", "expert_rank1"))
+    origins = visualize(tmp_path / "target", tmp_path / "golden", pair.merge, tmp_path)["verdict"]["origins"]
+    assert named(origins, "layers.1.mlp.experts.local_experts.3.linear_fc2")
+
+
+def test_heads_that_are_grouped_otherwise(megatron_python, tmp_path):
+    heads = "heads=8,groups=4"
+    regrouped = ("target", f"tp=2,{heads}", "--fault", "regrouped")
+    train(megatron_python, tmp_path, ("golden", heads), ("same", f"tp=2,{heads}"), regrouped)
+    merged = visualize(tmp_path / "target", tmp_path / "golden", TP2, tmp_path)["verdict"]["origins"]
+    assert named(merged, "layers.2.self_attention")
+    command = ["compare", "-tp", tmp_path / "target" / "step0", "-gp", tmp_path / "same" / "step0", "-o", tmp_path]
+    assert named(json.loads(run([*command, "--json"]).stdout)["verdict"]["origins"], "layers.2.self_attention")
+
+
+def test_the_second_of_two_wrong_weights_is_told(megatron_python, tmp_path):
+    train(megatron_python, tmp_path, ("golden", ""), ("target", "tp=2", "--fault", "two_weights"))
+    text = visualize(tmp_path / "target", tmp_path / "golden", TP2, tmp_path)["verdict"]["text"]["en"]
+    assert "layers.1.input_layernorm.weight" in text[0]
+    assert any(line.startswith("also: ") and "layers.3.mlp.linear_fc1.weight" in line for line in text)
 
 
 @pytest.mark.parametrize("golden", ["one", "tp2sp", "pp2"])

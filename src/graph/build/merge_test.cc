@@ -101,6 +101,35 @@ TEST(MergeGroups, OfTheData) {
   EXPECT_EQ(other.warnings.size(), 2u);  // and the stages of the data do not fit to the groups of the order
 }
 
+TEST(MergeGroups, ExpertsOverTensorParallelRanks) {
+  const auto hints = [](const Groups& exchange) {
+    std::vector<RankHints> out(4);
+    for (int r = 0; r < 4; ++r) out[static_cast<size_t>(r)].rank = r;
+    for (const std::vector<int>& group : exchange) {
+      for (const int rank : group) out[static_cast<size_t>(rank)].exchanges[group] = 2;
+    }
+    return out;
+  };
+  const ParallelLayout s = Sizes(4, 2, 1, 1, 2);
+  MergeGroups groups = FindMergeGroups(s, hints({{0, 1}, {2, 3}}));
+  ASSERT_EQ(groups.units.size(), 1u);
+  EXPECT_EQ(groups.units[0].shares, (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(groups.ep, (Groups{{0, 1}, {2, 3}}));
+  groups = FindMergeGroups(s, hints({{0, 2}, {1, 3}}));
+  EXPECT_TRUE(groups.units[0].shares.empty());  // as the order has it
+  groups = FindMergeGroups(s, hints({{0, 1}, {3, 2}}));
+  EXPECT_EQ(groups.units[0].shares, (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_TRUE(FindMergeGroups(s, hints({{0, 1}})).units[0].shares.empty());  // of some ranks nothing is known
+
+  const ParallelLayout small = Sizes(2, 2, 1, 1, 2);  // no rank is beside tensor parallelism
+  ASSERT_TRUE(CheckMergeSettings(small, "target").ok());
+  groups = FindMergeGroups(small, {});
+  ASSERT_EQ(groups.units.size(), 1u);
+  EXPECT_EQ(groups.units[0].stages, (Groups{{0, 1}}));
+  EXPECT_EQ(groups.units[0].shares, (std::vector<int>{0, 1}));
+  EXPECT_FALSE(CheckMergeSettings(Sizes(2, 2, 1, 1, 4), "target").ok());
+}
+
 TEST(MergeGroups, SizesThatCannotBe) {
   EXPECT_FALSE(CheckMergeSettings(Sizes(8, 3, 1), "target").ok());
   EXPECT_FALSE(CheckMergeSettings(Sizes(0, 1, 1), "target").ok());

@@ -1,0 +1,11 @@
+// Which ranks hold the same experts, where no recorded call tells it.
+#pragma once
+
+#include "parallel/merge_pool.h"
+
+namespace msprobe {
+
+/// By the weights of experts: ranks that hold the same ones have equal statistics of them, parts of one expert do not.
+Status PlaceSharesByWeights(MergePool* pool);
+
+}  // namespace msprobe
