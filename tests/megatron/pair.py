@@ -25,10 +25,10 @@ import transformers  # noqa: E402
 LAYOUT = gpt.Layout(layers=3, hidden=64, heads=4, groups=2, ffn=96, vocab=128, micro_batches=1, eps=1e-6, qkv_bias=True)
 
 
-def megatron_names():
+def megatron_names(layout):
     """{name of the parameter in Megatron: those of transformers that it is made of}."""
     names = {"embedding.word_embeddings.weight": ["model.embed_tokens.weight"]}
-    for i in range(LAYOUT.layers):
+    for i in range(layout.layers):
         ours, theirs = f"decoder.layers.{i}.", f"model.layers.{i}."
         names[f"{ours}input_layernorm.weight"] = [f"{theirs}input_layernorm.weight"]
         names[f"{ours}pre_mlp_layernorm.weight"] = [f"{theirs}post_attention_layernorm.weight"]
@@ -42,25 +42,25 @@ def megatron_names():
     return names
 
 
-def hugging_weights():
+def hugging_weights(layout):
     """The global model of gpt.py: q, k and v are cut out of each group, gate and up are the halves of linear_fc1."""
-    each = LAYOUT.hidden // LAYOUT.heads
-    queries = LAYOUT.heads // LAYOUT.groups * each
+    each = layout.hidden // layout.heads
+    queries = layout.heads // layout.groups * each
     rows = {
-        "linear_qkv": LAYOUT.groups * (queries + 2 * each),
-        "linear_fc1": 2 * LAYOUT.ffn,
-        "output_layer": LAYOUT.vocab,
+        "linear_qkv": layout.groups * (queries + 2 * each),
+        "linear_fc1": 2 * layout.ffn,
+        "output_layer": layout.vocab,
     }
-    rows |= {"word_embeddings": LAYOUT.vocab}
-    columns = {"linear_fc2": LAYOUT.ffn}
+    rows |= {"word_embeddings": layout.vocab}
+    columns = {"linear_fc2": layout.ffn}
     out = {}
-    for ours, theirs in megatron_names().items():
+    for ours, theirs in megatron_names(layout).items():
         layer, kind = ours.split(".")[-2:]
         flat = kind == "bias" or "norm" in layer
-        shape = [rows.get(layer, LAYOUT.hidden)] + ([] if flat else [columns.get(layer, LAYOUT.hidden)])
+        shape = [rows.get(layer, layout.hidden)] + ([] if flat else [columns.get(layer, layout.hidden)])
         whole = gpt.whole(ours, shape)
         if layer == "linear_qkv":
-            groups = whole.view(LAYOUT.groups, queries + 2 * each, *shape[1:]).split([queries, each, each], 1)
+            groups = whole.view(layout.groups, queries + 2 * each, *shape[1:]).split([queries, each, each], 1)
             parts = [part.reshape(-1, *shape[1:]) for part in groups]
         else:
             parts = whole.chunk(len(theirs), 0)
@@ -161,22 +161,22 @@ def train_megatron(job, layout, debugger):
     return loss
 
 
-def hugging_model():
+def hugging_model(layout=LAYOUT):
     config = transformers.Qwen2Config(
-        vocab_size=LAYOUT.vocab,
-        hidden_size=LAYOUT.hidden,
-        intermediate_size=LAYOUT.ffn,
-        num_hidden_layers=LAYOUT.layers,
-        num_attention_heads=LAYOUT.heads,
-        num_key_value_heads=LAYOUT.groups,
-        rms_norm_eps=LAYOUT.eps,
+        vocab_size=layout.vocab,
+        hidden_size=layout.hidden,
+        intermediate_size=layout.ffn,
+        num_hidden_layers=layout.layers,
+        num_attention_heads=layout.heads,
+        num_key_value_heads=layout.groups,
+        rms_norm_eps=layout.eps,
         rope_theta=10000.0,
         max_position_embeddings=64,
         tie_word_embeddings=False,
         attention_dropout=0.0,
     )
     model = transformers.Qwen2ForCausalLM(config)
-    model.load_state_dict(hugging_weights())
+    model.load_state_dict(hugging_weights(layout))
     return model.train()
 
 

@@ -1,6 +1,7 @@
 """Saves a GPT of megatron-core: `save_checkpoints.py OUT [--layout tp=2,pp=2] [FORMAT...]`, each format below OUT under its name.
 
-Formats: `ranks` (a file for each rank, and distrib_optim.pt), or a kind of states of torch_dist. The states of the optimizer are those of
+Formats: `ranks` (a file for each rank, and distrib_optim.pt), a kind of states of torch_dist, or
+`hugging` (the same model of transformers). The states of the optimizer are those of
 the weights' values, so that all layouts of the model have the same. The arguments hold an object of every kind.
 """
 
@@ -105,6 +106,11 @@ def save(rank, layout, out, formats, store):
     args = arguments(layout, run.config)
     for form in formats:
         directory = Path(out, form, "iter_0000001")
+        if form == "hugging":
+            import pair
+
+            pair.hugging_model(layout).save_pretrained(Path(out, form))
+            continue
         if form == "ranks":
             save_ranks(run, args, directory)
         else:

@@ -53,6 +53,16 @@ def test_every_format_of_every_layout(megatron_python, saved, layout):
             assert not any("not cut" in note or "are not read" in note for note in result["b"]["notes"])
 
 
+@pytest.mark.parametrize("layout", ["tp2pp2", "vpp2"])
+def test_every_format_against_hugging_face(megatron_python, saved, tmp_path, layout):
+    """q, k and v by group, gate and up out of halves."""
+    save(megatron_python, tmp_path, "", "hugging")
+    for form in ("ranks", *KINDS):
+        result = compare(megatron_python, saved(layout) / form, tmp_path / "hugging")
+        assert_equal(result)
+        assert len(result["weights"]) == 51
+
+
 def test_weights_in_bf16_with_states_in_fp32(megatron_python, saved):
     for form in KINDS:
         for options in ((), ("--optimizer",)):
