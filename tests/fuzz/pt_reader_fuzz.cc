@@ -12,13 +12,13 @@ void ReadAll(const PtValue& value, int64_t* left) {
   for (const PtValue& item : value.items) ReadAll(item, left);
   if (value.kind != PtValue::Kind::kTensor) return;
   int64_t count = 1;
-  for (int64_t n : value.tensor.shape) {
+  for (int64_t n : value.tensor->shape) {
     fuzz::Check(n >= 0, "no dimension is negative");
     if (__builtin_mul_overflow(count, n, &count)) return;
   }
   if ((*left -= count) < 0) return;
   Stats stats;
-  fuzz::Check(ComputeStats(value.tensor.view(), &stats), "a tensor has a known dtype and few dimensions");
+  fuzz::Check(ComputeStats(value.tensor->view(), &stats), "a tensor has a known dtype and few dimensions");
   fuzz::Check(stats.count == count, "each element is read");
 }
 
