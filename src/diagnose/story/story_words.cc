@@ -350,7 +350,7 @@ std::string ValueLine(const Words& say, const StoryOrigin& o) {
 std::string VerdictLine(const Words& say, RulerVerdict verdict) {
   if (verdict == RulerVerdict::kBug) return say({"bug: more than rounding can give", "bug：超出舍入所能造成的差异"});
   if (verdict == RulerVerdict::kSuspicious)
-    return say({"suspicious: more than rounding is expected to give", "suspicious：超出舍入的预期"});
+    return say({"suspicious: more than rounding is expected to give", "可疑：超出舍入的预期"});
   return {};
 }
 
