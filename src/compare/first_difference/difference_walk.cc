@@ -117,7 +117,8 @@ class Walk {
     cancelled_ = std::max(cancelled_, d.cancelled);
     if (in_.calibrated) context.calibrated = (*in_.calibrated)[in_.plan.golden_of[i]];
     if (!anything_ && d.has_output && !Differs(Scaled(i, d.conditioned))) last_agreeing_ = i + 1;
-    const bool equal_inputs = d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
+    const bool equal_inputs =
+        !d.other_call && d.rounded == 0 && d.input_error == 0 && !d.chosen && !d.argument && !d.shapes;
     if (equal_inputs && d.output == 0 && d.output_error == 0) {
       if (d.has_output) MSP_RETURN_IF_ERROR(draws_.NoteEqual(i));
       out_.verdicts[i] = (d.has_input || d.has_output) && !d.unread ? RulerVerdict::kBitEqual : RulerVerdict::kNone;
@@ -163,7 +164,7 @@ class Walk {
     const std::string_view name = ops_.NameAt(i);
     // The same op of the same tensors, called otherwise: a setting, not another way.
     const bool same_call = d.has_input && d.rounded <= 1 && !d.chosen && !d.shapes;
-    if (d.argument && same_call && !OnlyMovesOrCasts(name)) return false;
+    if (d.argument && same_call && !OnlyMovesOrCasts(name) && !rewrites_.IsUndone(i)) return false;
     // Modules are paired by their names: one that gives something else for the same input is no other module.
     if ((IsModuleName(name) && same_call) || IsOfNumbers(ops_.NameAt(i), d)) return false;
     if (rewrites_.Cover(name, false, i)) return true;
@@ -370,6 +371,7 @@ class Walk {
       if (own && lone_.IsReplaced(*own)) own = nullptr;
       const Lone* near = lone_.Before(kind, i);
       if (!near && kind == Kind::kInput && !in_.plan.cross) near = lone_.Exchange(i);
+      if (!near && kind == Kind::kOp && !in_.plan.cross) near = lone_.ExchangeOfGradient(i);
       if (own && (!near || own->before < near->before)) {
         lone_.Set(*own, &found);
         if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;
@@ -458,7 +460,8 @@ class Walk {
     if (const Lone* own = grows_ == SIZE_MAX ? lone_.FirstWithoutEffect() : nullptr) return FinishWith(*own);
     if (grows_ == SIZE_MAX) return;
     out_.source = Found(Kind::kGrows, answer_at_ = grows_, RulerVerdict::kInherited, 0);
-    out_.source.coarse = coarsest_ > in_.pair.options.thresholds->tolerance_float32;
+    out_.source.coarse = coarsest_ > in_.pair.options.thresholds->tolerance_float32 || rewrites_.StepAgrees() ||
+                         rewrites_.GradientsOfParametersAgree();
   }
 
   const WalkInput& in_;

@@ -51,11 +51,15 @@ struct FirstDifference {
   std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart
   bool buffer = false;      // of kParameter: the module keeps it beside its parameters
+  bool other_call = false;  // of a module: its arguments are others, so that only what it gives was compared
+  bool other_mode = false;  // of kOp: a batch norm that in one run computes with the statistics that it keeps
+  bool evaluates = false;   // of `other_mode`: that is the target
   bool alone = false;       // of kShape: one process made each dump, so no ranks share the work
   double factor = 0;        // of `pieces`: the gradients of most parameters over those of the golden run; 0: not known
   bool pieces = false;      // of kShape: the same data in micro batches of another size
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
-  bool coarse = false;      // of kGrows: half precision rounds, which adds up to much by itself
+  /// Of kGrows: rounding adds up to so much by itself, as half precision does, or the loss and all gradients agree.
+  bool coarse = false;
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
   std::vector<int> copies;  // of kParameter: ranks that had the same a step before, and no longer have

@@ -22,11 +22,15 @@
 #include "compare/first_difference/six_digits.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
+#include "compare/first_difference/walk_parts.h"
 #include "compare/pair/divided_step.h"
+#include "compare/pair/flat_reduction.h"
 #include "compare/pair/op_at.h"
 #include "compare/pair/order_plan.h"
 #include "compare/pair/place_plan.h"
 #include "compare/round_off/at_place.h"
+#include "compare/round_off/norm_mode.h"
+#include "compare/round_off/other_call.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -69,7 +73,8 @@ ItemDifference StatisticOf(const OpDiff& op, size_t row) {
 ItemDifference DifferenceOf(const OpDiff& op, size_t row, CompareMode mode) {
   const DiffRow& r = op.rows[row];
   const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
-  if (a.shape != b.shape && !r.shapes_fit) return {"shape", a.shape, b.shape, -1};
+  if (a.shape != b.shape && !r.shapes_fit && !(IsOtherCall(op) && ShapesFit(a, b)))
+    return {"shape", a.shape, b.shape, -1};
   if (mode == CompareMode::kChecksum) return {"checksum", a.checksum, b.checksum, -1};
   if (mode == CompareMode::kTensor && op.tensors[row].error > 0 && std::isfinite(op.tensors[row].golden_error))
     return {"values", {}, {}, 100 * op.tensors[row].golden_error};
@@ -82,12 +87,17 @@ std::string DetailOf(const ItemDifference& d) {
   return d.what + " " + SixDigits(d.target) + " against " + SixDigits(d.golden);
 }
 
-/// Largest relative error over the inputs.
-std::string InputsOf(const OpDiff& op, CompareMode mode) {
+/// Largest relative error over the inputs; of a norm in another mode without what it keeps.
+double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
   double worst = -1;
   for (size_t i = 0; i < op.rows_used; ++i) {
-    if (!IsResult(op.target[i].state)) worst = std::max(worst, ShownError(op, i, mode));
+    const bool left_out = IsResult(op.target[i].state) || (other_mode && IsRunningStatistic(op.target[i].suffix));
+    if (!left_out) worst = std::max(worst, ShownError(op, i, mode));
   }
+  return worst;
+}
+
+std::string InputsText(double worst) {
   if (worst < 0) return {};
   return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
 }
@@ -134,6 +144,8 @@ void DescribeDType(const OpDiff& diff, FirstDifference* out) {
 }
 
 class Describer {
+  using Kind = FirstDifference::Kind;
+
  public:
   Describer(const DumpPair& pair, const MatchPlan& plan, const OpDistances& distances, const ModuleTree& target,
             const ModuleTree& golden)
@@ -141,7 +153,6 @@ class Describer {
 
   /// Fills the texts of what the walk found.
   Status Fill(FirstDifference* out) const {
-    using Kind = FirstDifference::Kind;
     if (out->kind == Kind::kNone) return OkStatus();
     if (out->kind == Kind::kMissingOp) return FillMissing(out);
     out->name = pair_.target->ops()[out->op].name;
@@ -189,7 +200,6 @@ class Describer {
   }
 
   Status FillValues(FirstDifference* out) const {
-    using Kind = FirstDifference::Kind;
     JsonDoc a, b;
     OpDiff diff;
     MSP_RETURN_IF_ERROR(DiffOpWith(pair_, out->op, out->golden_op, &a, &b, &diff));
@@ -214,9 +224,13 @@ class Describer {
           MSP_RETURN_IF_ERROR(FillMadeBy(diff.target[row], out));
       }
     }
-    if (out->kind != Kind::kDType) out->inputs = InputsOf(diff, mode);
+    const NormModes modes = NormModesOf(diff);
+    if (modes.AreOthers()) TellMode(diff, modes, out);
+    out->other_call = IsOtherCall(diff);
+    const double input_error = InputErrorOf(diff, mode, out->other_mode);
+    if (out->kind != Kind::kDType && !out->other_call) out->inputs = InputsText(input_error);
     const ShownErrors shown = ShownErrorsOf(diff, mode);
-    out->input_error = shown.input;
+    out->input_error = out->other_mode ? input_error : shown.input;
     out->output_error = shown.output;
     return OkStatus();
   }
@@ -238,6 +252,22 @@ class Describer {
       break;
     }
     return OkStatus();
+  }
+
+  /// The mode explains what a norm gives, and that its running statistics part; what it is given does not.
+  void TellMode(const OpDiff& diff, const NormModes& modes, FirstDifference* out) const {
+    const bool kept = out->kind == Kind::kParameter && IsRunningStatistic(out->parameter);
+    if (!kept && out->kind != Kind::kOp) return;
+    const size_t row = RowOf(diff, ".output.0");
+    if (row == diff.rows_used || diff.rows[row].golden == kNoItem) return;
+    out->kind = Kind::kOp;
+    out->parameter.clear();
+    out->buffer = false;
+    out->other_mode = true;
+    out->evaluates = modes.target == NormMode::kKept;
+    out->item = diff.target[row].suffix;
+    out->difference = DifferenceOf(diff, row, pair_.options.mode);
+    out->detail = DetailOf(out->difference);
   }
 
   static size_t RowOf(const OpDiff& diff, std::string_view item) {
@@ -338,31 +368,6 @@ void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResul
   }
 }
 
-/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision, or
-/// when all products are of another: that is what autocast does to a model of which little else is recorded.
-bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* out) {
-  constexpr double kEverywhere = 0.2, kNearlyAll = 0.9;
-  constexpr size_t kFewProducts = 3;
-  size_t values = 0, products = 0, cast_products = 0;
-  const auto counts = [&](size_t i) { return distances[i].matched && distances[i].tolerance > 0; };
-  for (size_t i = distances.size(); i-- > 0;) {
-    values += counts(i);
-    if (!distances[i].dtypes) continue;
-    out->dtype.kind = FirstDifference::Kind::kDType;
-    out->dtype.op = i;
-    ++out->dtype_ops;
-  }
-  if (out->dtype_ops == 0) return false;
-  if (static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values)) return true;
-  for (size_t i = 0; i < distances.size(); ++i) {
-    const std::string_view name = ops.NameAt(i);
-    if (!counts(i) || !Contains(name, ".forward") || ArithmeticOf(name) != Arithmetic::kProduct) continue;
-    ++products;
-    cast_products += distances[i].dtypes;
-  }
-  return products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
-}
-
 }  // namespace
 
 std::string_view DifferenceKindText(FirstDifference::Kind kind) {
@@ -414,12 +419,14 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MatchPlan left = realigned ? aligned : pair.plan;
     MSP_ASSIGN_OR_RETURN(out.divided, LeaveOutDividedStep(pair, target_tree, golden_tree, &left));
     MSP_ASSIGN_OR_RETURN(const size_t buckets, LeaveOutBuckets(pair, target_tree, golden_tree, &left));
-    out.divided += buckets;
+    MSP_ASSIGN_OR_RETURN(const size_t flat, LeaveOutFlatReductions(pair, target_tree, golden_tree, &left));
+    out.divided += buckets + flat;
     if (out.divided > 0) aligned = std::move(left), realigned = true;
   }
   const bool everywhere = CountDTypes(pair.target->ops(), distances, &out);
   const MatchPlan& plan = realigned ? aligned : pair.plan;
   MSP_ASSIGN_OR_RETURN(OtherForms other_forms, LeaveOutOtherForms(pair, plan, &distances));
+  AddOtherCalls(pair, plan, distances, target_tree, &other_forms.calls);
   WalkInput input{pair, plan, distances, target_tree, golden_tree};
   input.other_forms = std::move(other_forms.calls);
   input.calibrated = calibrated;

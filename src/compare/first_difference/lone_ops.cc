@@ -103,24 +103,38 @@ bool LoneOps::IsReplaced(const Lone& own) const {
   });
 }
 
-const Lone* LoneOps::Exchange(size_t i) const {
+std::vector<std::string> LoneOps::ShapesOf(size_t i, bool results) const {
+  std::vector<std::string> out;
   ItemViews reader(*in_.pair.target, CompareMode::kStructure);
-  std::vector<std::string> wanted;  // shapes of what the op takes
+  if (!reader.Read(i).ok()) return out;  // it was read before
+  for (const ItemView& item : reader.items()) {
+    if (item.tensor && IsResult(item.state) == results) out.push_back(item.shape);
+  }
+  return out;
+}
+
+const Lone* LoneOps::LastOfShape(const std::vector<std::string>& shapes, size_t begin, size_t i) const {
+  const auto fits = [&](const ItemView& item) {
+    return item.tensor && item.shape != "[]" && std::ranges::find(shapes, item.shape) != shapes.end();
+  };
   for (size_t k = lone_.size(); k-- > 0;) {
     const Lone& lone = lone_[k];
-    if (lone.before > i || !IsCommunication(DumpOf(lone.golden).ops().NameAt(lone.op))) continue;
-    if (wanted.empty()) {
-      if (!reader.Read(i).ok()) return nullptr;  // it was read before
-      for (const ItemView& item : reader.items()) {
-        if (item.tensor && !IsResult(item.state)) wanted.push_back(item.shape);
-      }
-    }
+    if (lone.before > i || lone.before < begin || !IsCommunication(DumpOf(lone.golden).ops().NameAt(lone.op))) continue;
     ItemViews call(DumpOf(lone.golden), CompareMode::kStructure);
     if (!call.Read(lone.op).ok()) return nullptr;  // the same
-    const auto fits = [&](const ItemView& item) {
-      return item.tensor && item.shape != "[]" && std::ranges::find(wanted, item.shape) != wanted.end();
-    };
     if (std::ranges::any_of(call.items(), fits)) return &lone;
+  }
+  return nullptr;
+}
+
+const Lone* LoneOps::Exchange(size_t i) const { return LastOfShape(ShapesOf(i, false), 0, i); }
+
+const Lone* LoneOps::ExchangeOfGradient(size_t i) const {
+  const NameParts name = ParseOpName(ops_.NameAt(i));
+  if (name.direction != OpDirection::kParameterGrad || lone_.empty()) return nullptr;
+  for (size_t k = i; k-- > 0;) {
+    const NameParts other = ParseOpName(ops_.NameAt(k));
+    if (other.direction == name.direction && other.base == name.base) return LastOfShape(ShapesOf(i, true), k + 1, i);
   }
   return nullptr;
 }

@@ -40,6 +40,9 @@ class LoneOps {
   /// The last communication before `i` that only one run has and that holds a tensor of the shape of an input of `i`:
   /// what it brings is written in place, and may be read much later.
   const Lone* Exchange(size_t i) const;
+  /// A communication that one run has more between two backward passes that add up the gradient `i` of a parameter:
+  /// what it writes is added to.
+  const Lone* ExchangeOfGradient(size_t i) const;
   /// Whether the other run has ops of its own where this one is called.
   bool IsReplaced(const Lone& own) const;
   /// Behind an op that drew other random numbers all differs, but not which functions are called.
@@ -59,6 +62,10 @@ class LoneOps {
     Lone lone;
     bool covered = false;  // something around it agrees
   };
+  /// The last lone communication in front of op `i` that holds a tensor of one of the shapes; `begin`: not before it.
+  const Lone* LastOfShape(const std::vector<std::string>& shapes, size_t begin, size_t i) const;
+  /// Shapes of the tensors of an op, its results or what it starts from.
+  std::vector<std::string> ShapesOf(size_t i, bool results) const;
   /// As Before(), of two frameworks: only a function that computes something, in the module of `i`, for whose absence
   /// nothing of the other run makes up.
   const Lone* BeforeAcross(FirstDifference::Kind kind, size_t i) const;

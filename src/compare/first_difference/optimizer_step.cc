@@ -278,6 +278,36 @@ std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& mor
   return 2 * same > all ? out : std::nullopt;
 }
 
+std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
+
+/// Parameters that one run decays and the other only steps: groups of an optimizer have settings of their own.
+void FindDecay(const std::vector<TrainedParameter>& target, const std::vector<TrainedParameter>& golden,
+               const DumpPair& pair, const MatchPlan& plan, FirstDifference* out) {
+  const auto counts = [](const TrainedParameter& p) { return p.telling && p.count > 0 && p.count <= p.size; };
+  bool alike = false;  // some are decayed in both runs: else the steps may be of two forms
+  const TrainedParameter *mine = nullptr, *theirs = nullptr;
+  for (const TrainedParameter& p : target) {
+    const auto other = std::ranges::find(golden, p.names, &TrainedParameter::names);
+    if (other == golden.end() || !counts(p) || !counts(*other)) continue;
+    alike = alike || (p.decays > 0 && other->decays > 0);
+    const size_t op = p.decays > 0 ? p.decay_op : p.op;
+    if ((p.decays > 0) != (other->decays > 0) && (!mine || op < (mine->decays > 0 ? mine->decay_op : mine->op)))
+      mine = &p, theirs = &*other;
+  }
+  if (!mine || !alike) return;
+  const bool extra = mine->decays > 0;
+  out->kind = FirstDifference::Kind::kArgument;
+  out->op = extra ? mine->decay_op : mine->op;
+  out->golden_op = plan.golden_of[out->op];
+  out->name = pair.target->ops().NameAt(out->op);
+  out->golden_name = pair.golden->ops().NameAt(extra ? theirs->op : theirs->decay_op);
+  out->item = StepOf(extra ? out->name : out->golden_name) == "add" ? ".weight_decay" : ".lr * weight_decay";
+  out->owner = mine->names;
+  out->difference = {"value", WrittenOut(mine->decay), WrittenOut(theirs->decay), -1};
+  out->detail = "is " + out->difference.target + " against " + out->difference.golden;
+  out->verdict = RulerVerdict::kBug;
+}
+
 Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* forms) {
   MSP_ASSIGN_OR_RETURN(const std::vector<TrainedParameter> target, TrainedParameters(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<TrainedParameter> golden, TrainedParameters(*pair.golden));
@@ -296,6 +326,8 @@ Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* 
     out.name = pair.target->ops().NameAt(extra->op);
     out.parameter = extra->names;
     out.detail = "is not in the golden run";
+  } else {
+    FindDecay(target, golden, pair, plan, &forms->decay);
   }
   return OkStatus();
 }
@@ -311,8 +343,6 @@ void AddLeftOut(OptimizerForms forms, size_t answer_at, Differences* out) {
   out->source = FirstDifference();
   out->first = std::move(forms.parameter);
 }
-
-std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
 
 }  // namespace
 
@@ -358,6 +388,9 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   if (forms.parameter.kind != FirstDifference::Kind::kNone) return AddLeftOut(std::move(forms), walk.answer_at, out);
+  // What holds for all parameters is told as that.
+  if (forms.decay.kind != FirstDifference::Kind::kNone && forms.setting.item != forms.decay.item)
+    AddSetting(std::move(forms.decay), walk.answer_at, out);
   if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, out);
   if (forms.same_settings) ForgetOtherForm(forms.begin, forms.again, walk, &out->first);
 }

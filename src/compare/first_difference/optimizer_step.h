@@ -28,6 +28,7 @@ struct OptimizerForms {
   bool again = false;          // one run does the whole step once more
   size_t begin = 0;            // of the target's step
   FirstDifference setting;     // the first that differs; kNone where none does
+  FirstDifference decay;       // of parameters that only one of them decays; kNone where there are none
   FirstDifference parameter;   // that only one of them changes; kNone where there is none
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);

@@ -5,6 +5,7 @@
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
+#include "compare/round_off/norm_mode.h"
 #include "compare/values/dtype_match.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -68,8 +69,14 @@ class Others {
     const double tolerance = OpTolerance(diff);
     double worst = in_.pair.options.thresholds->stands_out;
     std::string item;
+    bool reached = false;
+    for (size_t row = 0; row < diff.rows_used; ++row)
+      reached = reached || (diff.target[row].state == ItemState::kInput && diff.rows[row].golden != kNoItem &&
+                            RowDistance(diff, row, in_.pair.options.mode, tolerance) > 1);
     for (size_t row = 0; row < diff.rows_used; ++row) {
       if (diff.target[row].state != ItemState::kParameter || diff.rows[row].golden == kNoItem) continue;
+      // What a norm keeps of its inputs follows from them.
+      if (reached && IsRunningStatistic(diff.target[row].suffix)) continue;
       if (coarser_ && !SameDType(diff.target[row].dtype, diff.golden[diff.rows[row].golden].dtype)) continue;
       const double distance = RowDistance(diff, row, in_.pair.options.mode, tolerance);
       if (distance <= worst) continue;

@@ -90,4 +90,22 @@ StatusOr<OtherForms> LeaveOutOtherForms(const DumpPair& pair, const MatchPlan& p
   return out;
 }
 
+void AddOtherCalls(const DumpPair& pair, const MatchPlan& plan, const OpDistances& distances, const ModuleTree& target,
+                   TextIds* calls) {
+  if (std::ranges::none_of(distances, &OpDistance::other_call)) return;
+  const OpList &ops = pair.target->ops(), &golden_ops = pair.golden->ops();
+  TextIds around;  // modules that have a partner
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (plan.golden_of[i] == kNoOp || !IsModuleName(name)) continue;
+    target.ForEachAround(name, [&](std::string_view module) { return around.Insert(module); });
+  }
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (plan.golden_of[i] == kNoOp || !distances[i].other_call || around.Has(name)) continue;
+    calls->Insert(name);
+    calls->Insert(golden_ops.NameAt(plan.golden_of[i]));
+  }
+}
+
 }  // namespace msprobe

@@ -60,17 +60,25 @@ class OwnerFinder {
     const size_t begin = Begin();
     if (begin == 0 || ops.size() > kMostOpsRead) return out;
     MSP_RETURN_IF_ERROR(ReadParameters(begin));
-    for (const auto& [print, names] : names_) out.push_back({Listed(names), names.size(), 0, 0});
+    for (const auto& [print, names] : names_) out.push_back({Listed(names), names.size()});
     for (size_t i = begin; i < ops.size() && !names_.empty(); ++i) {
-      if (!ChangesInput(ops.NameAt(i))) continue;
+      const std::string_view name = ops.NameAt(i);
+      const Decays how = DecaysBy(name);
+      if (!ChangesInput(name) && how == Decays::kNot) continue;
       MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
-      for (const ItemView& item : Items(ops.NameAt(i))) {
+      const std::span<const ItemView> items = Items(name);
+      const double decay = DecayOf(how, items);
+      for (const ItemView& item : items) {
         const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
-        const auto found = first && item.tensor ? names_.find(PrintOf(item)) : names_.end();
+        const bool second = item.suffix == ".input.1" || item.suffix.starts_with(".input.1.");
+        const auto found = (first || second) && item.tensor ? names_.find(PrintOf(item)) : names_.end();
         if (found == names_.end()) continue;
-        const std::string names = Listed(found->second);
-        const auto known = std::ranges::find(out, names, &TrainedParameter::names);
-        ++known->count, known->op = i;
+        const auto known = std::ranges::find(out, Listed(found->second), &TrainedParameter::names);
+        known->telling = known->telling || Amplitude(item) > 0;
+        // Behind its step a weight may be averaged.
+        const bool decays = decay > 0 && (how == Decays::kWeight ? first : second) && known->count < known->size;
+        if (decays && known->decays++ == 0) known->decay_op = i, known->decay = decay;
+        if (first && ChangesInput(name)) ++known->count, known->op = i;
       }
     }
     return out;
@@ -99,6 +107,28 @@ class OwnerFinder {
   static bool ChangesInput(std::string_view name) {
     const std::string_view api = ApiOf(name);
     return !IsModuleName(name) && api.ends_with("_") && !api.ends_with("__");
+  }
+
+  enum class Decays : uint8_t { kNot, kWeight, kGradient };
+
+  /// Whether an op may be the decay of a weight: its product, or its sum with the gradient.
+  static Decays DecaysBy(std::string_view name) {
+    std::string_view api = IsModuleName(name) ? std::string_view() : ApiOf(name);
+    if (api.starts_with("_foreach_")) api.remove_prefix(std::string_view("_foreach_").size());
+    if (api == "mul_") return Decays::kWeight;
+    return api == "add" || api == "add_" ? Decays::kGradient : Decays::kNot;
+  }
+
+  /// What it takes off, by the number that it is given; 0: nothing, or too much for a decay.
+  static double DecayOf(Decays how, std::span<const ItemView> items) {
+    constexpr double kMost = 0.5;
+    for (const ItemView& item : items) {
+      if (item.state == ItemState::kOutput || item.dtype != "<class 'float'>" || !item.stats[kMax].IsNumber()) continue;
+      const double v = item.stats[kMax].AsDouble();
+      const double decay = how == Decays::kWeight ? 1 - v : how == Decays::kGradient ? v : 0;
+      return decay > 0 && decay <= kMost ? decay : 0;
+    }
+    return 0;
   }
 
   static std::string Listed(const std::vector<std::string>& names) {

@@ -25,6 +25,11 @@ struct TrainedParameter {
   size_t size = 0;    // how many parameters they are
   size_t count = 0;   // ops that change one of them
   size_t op = 0;      // that takes the last one in
+  /// Ops that take a part of one of them off: the weight times a number below 1, or added to its gradient.
+  size_t decays = 0;
+  size_t decay_op = 0;   // the first of them
+  double decay = 0;      // how much it takes off
+  bool telling = false;  // no zeros, as what an optimizer keeps starts with
 };
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump);
 

@@ -131,6 +131,33 @@ bool Rewrites::InParting(std::string_view op, bool rounded) {
   return (rounded ? numbers_only_ : parting_[0]).Has(trees_[0]->ParentOf(op));
 }
 
+void Rewrites::FindOwnFunctions() {
+  sought_own_ = true;
+  const OpList* ops[2] = {&pair_.target->ops(), &pair_.golden->ops()};
+  const auto add = [&](size_t op, bool golden) {
+    const std::string_view name = ops[golden]->NameAt(op);
+    if (IsModuleName(name) || OnlyMovesOrCasts(name) || ParseOpName(name).direction != OpDirection::kForward) return;
+    own_functions_[golden].Insert(trees_[golden]->ParentOf(name));
+  };
+  for (size_t i = 0; i < ops[0]->size(); ++i) {
+    if (plan_.golden_of[i] == kNoOp && !plan_.NotSeen(i)) add(i, false);
+  }
+  for (const uint32_t g : plan_.golden_only) add(g, true);
+}
+
+bool Rewrites::IsOtherFormula(size_t op) {
+  if (!sought_own_) FindOwnFunctions();
+  const uint32_t g = plan_.golden_of[op];
+  return g != kNoOp && own_functions_[0].Has(trees_[0]->ParentOf(pair_.target->ops().NameAt(op))) &&
+         own_functions_[1].Has(trees_[1]->ParentOf(pair_.golden->ops().NameAt(g)));
+}
+
+bool Rewrites::IsUndone(size_t op) {
+  const OpDistance& d = distances_[op];
+  const bool plain = d.has_output && static_cast<double>(d.output) > pair_.options.thresholds->stands_out;
+  return plain && IsOtherFormula(op) && LossAgrees();
+}
+
 bool Rewrites::IsRoundedZero(size_t op) {
   if (!read_) Read();
   const std::string_view name = pair_.target->ops().NameAt(op);
@@ -201,6 +228,19 @@ bool Rewrites::StepAgrees() {
   if (!LossAgrees()) return false;
   const auto backward = std::ranges::find(passes_, true, &Pass::backward);
   return backward != passes_.end() && backward->agrees;
+}
+
+bool Rewrites::GradientsOfParametersAgree() {
+  if (!LossAgrees()) return false;
+  const float stands_out = static_cast<float>(pair_.options.thresholds->stands_out);
+  size_t seen = 0;
+  for (size_t i = 0; i < distances_.size(); ++i) {
+    const OpDistance& d = distances_[i];
+    if (directions_[i] != OpDirection::kParameterGrad || !IsMatched(i) || !d.has_output || !d.values) continue;
+    if (d.output > LimitOf(d, *pair_.options.thresholds) * stands_out) return false;
+    ++seen;
+  }
+  return seen > 0;
 }
 
 /// Of the last op that has one, whatever it is made of.

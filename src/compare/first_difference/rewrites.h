@@ -33,6 +33,12 @@ class Rewrites {
   /// Whether the module that calls the op was given the same as its partner and gives something else. `rounded`: values
   /// before it differ, so that only what is given numbers alone was given the same for sure.
   bool InParting(std::string_view op, bool rounded);
+  /// Whether each run has functions of its own where the op is called, beside those that they share: x / (1 + exp(-ax))
+  /// for x * sigmoid(ax). Then a number may stand with the other sign, or turned over.
+  bool IsOtherFormula(size_t op);
+  /// Whether functions that only these runs have make up for another number of the call: one that hardly matters leaves
+  /// what is made of it nearly as it was; here it is plainly otherwise, and the loss is not.
+  bool IsUndone(size_t op);
   /// Whether an op that no module calls holds nothing but what is zero but for rounding, compared with its likes: the
   /// gradient of a bias that cancels out.
   bool IsRoundedZero(size_t op);
@@ -40,6 +46,8 @@ class Rewrites {
   bool LossAgrees();
   /// Whether the gradients that the optimizer takes in agree, too.
   bool StepAgrees();
+  /// Whether the loss agrees, and no gradient of a parameter stands out as it comes out of the backward pass.
+  bool GradientsOfParametersAgree();
   /// Why an op could not be read, if one could not.
   const Status& status() const { return status_; }
 
@@ -58,6 +66,7 @@ class Rewrites {
   void FindModules();
   void FindOtherExchanges();
   void FindAmplitudes();
+  void FindOwnFunctions();
   void FindPasses();
   uint64_t KindOf(std::string_view op, bool golden) const;
   bool EndAgrees(size_t begin, size_t end) const;
@@ -85,6 +94,8 @@ class Rewrites {
   TextIds parting_[2];     // those that were given the same and give something else
   TextIds numbers_only_;   // of the target's: given no tensor
   std::unordered_set<uint64_t> known_;
+  TextIds own_functions_[2];  // modules that call functions which the other run lacks; "" is what no module calls
+  bool sought_own_ = false;
   TextIds graded_;                    // paths of modules around parameters whose gradients are compared
   TextIds wrong_gradient_;            // paths of modules around parameters whose gradients differ
   BigArray<OpDirection> directions_;  // of the target's ops

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/text.h"
 #include "compare/first_difference/value_maker.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -93,7 +94,7 @@ bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& ve
 }
 
 bool IsOfNumbers(std::string_view name, const OpDistance& d) {
-  return !d.has_input && d.values && !d.argument && IsModuleName(name) &&
+  return !d.has_input && !d.other_call && d.values && !d.argument && IsModuleName(name) &&
          ParseOpName(name).direction == OpDirection::kForward;
 }
 
@@ -113,6 +114,29 @@ bool JumpsFromDrift(const OpDistance& d, float drift) {
 float NormOf(std::string_view name, const OpDistance& d) {
   const bool function = d.conditioned > 0 && ArithmeticOf(name) == Arithmetic::kFunction;
   return function ? d.norm_output * d.conditioned / d.output : d.norm_output;
+}
+
+bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* out) {
+  constexpr double kEverywhere = 0.2, kNearlyAll = 0.9;
+  constexpr size_t kFewProducts = 3;
+  size_t values = 0, products = 0, cast_products = 0;
+  const auto counts = [&](size_t i) { return distances[i].matched && distances[i].tolerance > 0; };
+  for (size_t i = distances.size(); i-- > 0;) {
+    values += counts(i);
+    if (!distances[i].dtypes) continue;
+    out->dtype.kind = FirstDifference::Kind::kDType;
+    out->dtype.op = i;
+    ++out->dtype_ops;
+  }
+  if (out->dtype_ops == 0) return false;
+  if (static_cast<double>(out->dtype_ops) > kEverywhere * static_cast<double>(values)) return true;
+  for (size_t i = 0; i < distances.size(); ++i) {
+    const std::string_view name = ops.NameAt(i);
+    if (!counts(i) || !Contains(name, ".forward") || ArithmeticOf(name) != Arithmetic::kProduct) continue;
+    ++products;
+    cast_products += distances[i].dtypes;
+  }
+  return products >= kFewProducts && static_cast<double>(cast_products) >= kNearlyAll * static_cast<double>(products);
 }
 
 bool FollowsSplit(float ratio, float split) {

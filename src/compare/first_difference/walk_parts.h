@@ -42,4 +42,8 @@ float NormOf(std::string_view name, const OpDistance& d);
 /// Whether a number that differs by this ratio only follows how the shapes are split.
 bool FollowsSplit(float ratio, float split);
 
+/// The first op with other dtypes, and how many; true when they are so many that the runs are of other precision, or
+/// when all products are of another: that is what autocast does to a model of which little else is recorded.
+bool CountDTypes(const OpList& ops, const OpDistances& distances, Differences* out);
+
 }  // namespace msprobe

@@ -68,6 +68,41 @@ bool IsPadded(const ItemView& a, const ItemView& b) {
          std::fabs(at(a, kNorm) - at(b, kNorm)) <= kSameNorm * std::fabs(at(b, kNorm));
 }
 
+std::string ValueText(const ItemView& item) {
+  std::string out;
+  item.stats[kMax].AppendText(&out);
+  return out;
+}
+
+/// Of an argument that one run alone gives: the other has none in its place, or under its name.
+bool IsAlone(const OpDiff& op, size_t i, bool of_golden) {
+  return of_golden ? op.rows[i].golden == kNoItem : !op.golden_taken[i];
+}
+
+/// By its place in one run and by its name in the other, of a function whose arguments are not known.
+bool IsGivenOtherwise(const OpDiff& op, const ItemView& item, const std::string& given, bool of_golden) {
+  const auto& others = of_golden ? op.target : op.golden;
+  const size_t used = of_golden ? op.rows_used : op.golden_used;
+  const ItemState wanted = item.state == ItemState::kInput ? ItemState::kKwarg : ItemState::kInput;
+  for (size_t i = 0; i < used; ++i) {
+    if (others[i].state != wanted || !IsAlone(op, i, of_golden)) continue;
+    if (others[i].dtype == item.dtype && ValueText(others[i]) == given) return true;
+  }
+  return false;
+}
+
+/// A dtype that what the call gives has in the other run, too, without being asked for.
+bool NamesTheDType(const OpDiff& op, const ItemView& item) {
+  if (item.state != ItemState::kKwarg || !item.suffix.ends_with(".dtype")) return false;
+  bool same = false;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (op.target[i].state != ItemState::kOutput || op.rows[i].golden == kNoItem) continue;
+    same = SameDType(op.target[i].dtype, op.golden[static_cast<size_t>(op.rows[i].golden)].dtype);
+    if (!same) return false;
+  }
+  return same;
+}
+
 }  // namespace
 
 bool IsResult(ItemState state) {
@@ -95,19 +130,14 @@ bool SaysTheSame(const OpDiff& op, const ItemView& item, bool of_golden) {
     return false;
   const std::string_view function = ApiOf(op.op);
   const DefaultArgument* argument = FindDefaultArgument(function, item.suffix);
-  if (!argument) return false;
-  const auto value = [](const ItemView& of) {
-    std::string out;
-    of.stats[kMax].AppendText(&out);
-    return out;
-  };
-  const std::string given = value(item);
+  const std::string given = ValueText(item);
+  if (!argument) return NamesTheDType(op, item) || IsGivenOtherwise(op, item, given, of_golden);
   const auto& others = of_golden ? op.target : op.golden;
   const size_t used = of_golden ? op.rows_used : op.golden_used;
   for (size_t i = 0; i < used; ++i) {
     const bool alone = of_golden ? op.rows[i].golden == kNoItem : !op.golden_taken[i];
     if (!alone || IsResult(others[i].state) || FindDefaultArgument(function, others[i].suffix) != argument) continue;
-    return IsDefaultValue({{}, {}, given}, value(others[i]));  // by its place at one side, by its name at the other
+    return IsDefaultValue({{}, {}, given}, ValueText(others[i]));  // by its place at one side, by its name at the other
   }
   return IsDefaultValue(*argument, given);
 }

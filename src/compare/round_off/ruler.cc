@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compare/round_off/at_place.h"
 #include "compare/round_off/fills.h"
+#include "compare/round_off/other_call.h"
 #include "compare/round_off/settings.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -141,7 +142,7 @@ double ErrorAgainst(const OpDiff& op, size_t row, CompareMode mode, Against agai
   const ItemView* partner = PartnerOf(op, row);
   if (!partner || IsNoValue(op, row)) return 0;
   const ItemView &a = op.target[row], &b = *partner;
-  if (a.shape != b.shape && !op.rows[row].shapes_fit) return kInfinity;
+  if (a.shape != b.shape && !op.rows[row].shapes_fit && !(IsOtherCall(op) && ShapesFit(a, b))) return kInfinity;
   if (mode == CompareMode::kChecksum) return ChecksumError(a, b, against);
   // Values say more than their statistics, which stand for tensors that could not be read.
   if (mode == CompareMode::kTensor && op.tensors[row].error >= 0 && !FilledOtherwise(a, b)) {
@@ -167,8 +168,10 @@ double ShownError(const OpDiff& op, size_t row, CompareMode mode) {
 
 ShownErrors ShownErrorsOf(const OpDiff& op, CompareMode mode) {
   ShownErrors out;
+  const bool other_call = IsOtherCall(op);
   for (size_t i = 0; i < op.rows_used; ++i) {
     if (!PartnerOf(op, i) || !IsTensorItem(op.target[i])) continue;
+    if (other_call && IsArgumentOfCall(op.op, op.target[i].state)) continue;
     double& side = IsResult(op.target[i].state) ? out.output : out.input;
     side = std::max(side, ShownError(op, i, mode));
   }
@@ -181,9 +184,10 @@ double OpTolerance(const OpDiff& op) {
   double out = 0;
   for (size_t i = 0; i < op.rows_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.target[i].dtype));
   for (size_t i = 0; i < op.golden_used; ++i) out = std::max(out, DTypeTolerance(*op.thresholds, op.golden[i].dtype));
-  // A module of another class in the same place computes the same with other precision: quantised, or with adapters.
+  // A module of another class in the same place computes the same with other precision: quantised, or with adapters;
+  // but for one that is another program.
   const bool other = !op.cross && out > 0 && !op.golden_op.empty() && IsModuleName(op.op) &&
-                     ApiOrClassOf(op.op) != ApiOrClassOf(op.golden_op);
+                     ApiOrClassOf(op.op) != ApiOrClassOf(op.golden_op) && !IsOtherCall(op);
   return other ? std::max(out, op.thresholds->tolerance_bfloat16) : out;
 }
 
@@ -216,7 +220,9 @@ bool DTypeChanges(const OpDiff& op, size_t i) {
          !StartsWith(a.dtype, "<class") && !StartsWith(b->dtype, "<class");
 }
 
-bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+namespace {
+
+bool ItemDiffers(const OpDiff& op, size_t i, CompareMode mode) {
   if (op.cross) return SettingDiffers(op, op.target[i], PartnerOf(op, i));
   const ItemView& a = op.target[i];
   if (a.state != ItemState::kInput && a.state != ItemState::kKwarg) return false;
@@ -245,6 +251,12 @@ bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
   return !computed || std::fabs(p - q) > OpTolerance(op) * std::max(std::fabs(p), std::fabs(q));
 }
 
+}  // namespace
+
+bool ArgumentDiffers(const OpDiff& op, size_t i, CompareMode mode) {
+  return ItemDiffers(op, i, mode) && !IsOtherCall(op);
+}
+
 namespace {
 
 /// Of the gradients of a module's parameters on both sides.
@@ -271,13 +283,6 @@ bool IsRoundedZero(const OpDiff& op, size_t row, double largest) {
 }
 
 }  // namespace
-
-/// As people write it: six digits tell all of it, but for what float32 rounds.
-bool IsWritten(double v) {
-  if (v == 0 || !std::isfinite(v)) return true;
-  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(v))));
-  return std::fabs(v * scale - std::round(v * scale)) <= 6e-8 * std::fabs(v * scale);
-}
 
 /// How far two numbers with more digits than people write are apart: a factor made of a norm carries its rounding.
 /// Infinite for everything else.
@@ -370,6 +375,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
   const double tolerance = OpTolerance(op);
   out.tolerance = Single(tolerance);
   out.matched = op.matched;
+  out.other_call = IsOtherCall(op);
   const double largest_gradient = LargestGradient(op);
   bool reordered = false, otherwise = false;  // inputs of which the bits differ
   bool masked = false, sums = true;           // an input holds infinities; the results that differ add up to the same
@@ -381,6 +387,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       continue;
     }
     const ItemView& item = op.target[i];
+    if (out.other_call && IsArgumentOfCall(op.op, item.state)) continue;
     const bool result = IsResult(item.state);
     out.dtypes = out.dtypes || DTypeChanges(op, i);
     if (!result && ArgumentDiffers(op, i, mode)) {
@@ -429,7 +436,8 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     if (result && error > 0) MeasureResult(op, i, error, distance, &out);
     if (mode == CompareMode::kChecksum && !result) out.blind = out.blind || item.checksum == "0x0000000000000000";
   }
-  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum) NoteArgumentsOfGolden(op, &out);
+  if (op.matched && op.rows_used > 0 && mode != CompareMode::kChecksum && !out.other_call)
+    NoteArgumentsOfGolden(op, &out);
   out.reordered = reordered && !otherwise;
   out.masked = masked && sums;
   return out;
@@ -440,6 +448,7 @@ RowRuler MeasureRow(const OpDiff& op, size_t row, CompareMode mode, const OpDist
   RowRuler out;
   const ItemView& item = op.target[row];
   const ItemView* partner = PartnerOf(op, row);
+  if (distance.other_call && IsArgumentOfCall(op.op, item.state)) return out;
   if (!partner || IsNoValue(op, row) || (!IsTensorItem(item) && !ArgumentDiffers(op, row, mode))) return out;
   out.error = RowError(op, row, mode);
   const double dtype =

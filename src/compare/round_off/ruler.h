@@ -90,6 +90,7 @@ struct OpDistance {
   float cancelled = 0;   // largest magnitude of the results that cancel out (CancelsOut); they count for nothing else
   float norm_input = 0, norm_output = -1;  // of two layouts: largest error of Norm of many elements; -1: not known
   bool one_sided = false;                  // of `argument`: a tensor that only one run gives
+  bool other_call = false;  // a module's arguments are others (other_call.h): what it starts from is not compared
   float split = 0;          // elements of the first input of another shape, over those of the golden run; 0 without
   float setting_ratio = 0;  // of `setting`: the number over that of the golden run; 0 for other values
   bool reordered = false;   // inputs differ by what their statistics do not show: the same values in other places

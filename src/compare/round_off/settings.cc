@@ -37,4 +37,10 @@ bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b) {
   return rank == RankOf(op.golden, op.golden_used) && from_front(x) != from_front(y);
 }
 
+bool IsWritten(double v) {
+  if (v == 0 || !std::isfinite(v)) return true;
+  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(v))));
+  return std::fabs(v * scale - std::round(v * scale)) <= 6e-8 * std::fabs(v * scale);
+}
+
 }  // namespace msprobe

@@ -9,4 +9,7 @@ namespace msprobe {
 /// is counted from, an epsilon, a form. `b` is null where the other call does not give it.
 bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b);
 
+/// As people write it: six digits tell all of it, but for what float32 rounds.
+bool IsWritten(double v);
+
 }  // namespace msprobe
