@@ -59,11 +59,11 @@ class Finder {
     const std::vector<size_t> reached = ReachedFrom(main);
     JoinSame(main, reached);
     AddOthers(main, reached);
-    AddIndependent(main);
     AddHandovers();
     AddCarriers(reached);
     AddInfection(main, reached);
     AddEvidence(main, reached);
+    AddIndependent(main);  // at last: a rank that has one may be reached by the creator all the same
     return std::move(out_);
   }
 

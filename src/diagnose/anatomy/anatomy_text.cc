@@ -42,6 +42,14 @@ std::string FactorText(const Say& say, const Anatomy& a) {
   return a.meanings.empty() ? out : out + say(")", "）");
 }
 
+/// "bfloat16 or float16"
+std::string EitherOf(const Say& say, std::string text) {
+  constexpr std::string_view kOr = " or ";
+  const size_t at = text.find(kOr);
+  if (at != std::string::npos) text.replace(at, kOr.size(), say(" or ", " 或 "));
+  return text;
+}
+
 std::string List(const std::vector<int64_t>& values, int64_t all) {
   std::string out;
   for (const int64_t v : values) out += (out.empty() ? "" : ", ") + std::to_string(v);
@@ -115,12 +123,19 @@ std::string Kind(const Say& say, const Anatomy& a) {
     case AnatomyKind::kRope:
       return say("along axis {}, halves of {} elements stand against neighbouring pairs",
                  "第 {} 维中每 {} 个元素的前后两半与相邻成对的排列互换", a.part.axis, a.block);
-    case AnatomyKind::kStale: return say("it is stale: it equals that of {}", "为旧值：等于 {} 的值", a.source);
+    case AnatomyKind::kStale:
+      // Another call's may be a value from before, or that of another variable: what is known is that they are equal.
+      return a.source.find(".") == std::string::npos
+                 ? say("it is stale: it equals that of {}", "为旧值：等于 {} 的值", a.source)
+                 : say("it equals that of {}: an older value, or one taken for another",
+                       "等于 {} 的值：旧值，或误用了另一个值", a.source);
     case AnatomyKind::kPartial: return say("a summand is missing: {}", "缺少加数：{}", a.source);
     case AnatomyKind::kPadding:
       return say("it differs only where the tokens are padding ({} elements)", "仅填充位置不同（{} 个元素）",
                  a.differing);
-    case AnatomyKind::kGrid: return say("its values were rounded to {} on the way", "数值在途中被舍入为 {}", a.name);
+    case AnatomyKind::kGrid:
+      return say("its values were rounded to {} on the way", "数值在途中被舍入为 {}",
+                 a.ambiguous ? EitherOf(say, a.name) : a.name);
     case AnatomyKind::kZeroed: return Zeroed(say, a);
     case AnatomyKind::kDropped:
       return say("{} of its elements are zero, the others {} times the golden value: a dropout",
@@ -202,7 +217,8 @@ std::string AnatomyText(const Anatomy& a, Language language) {
   const Say say(language);
   std::string out = a.item.empty() ? "" : a.item + say(": ", "：");
   out += Kind(say, a);
-  if (a.statistics) return out + (a.ambiguous ? "" : say(", by its statistics", "，由统计量得出"));
+  const bool told = a.ambiguous && a.kind == AnatomyKind::kOrder;  // what is known of it
+  if (a.statistics) return out + (told ? "" : say(", by its statistics", "，由统计量得出"));
   if (!IsUndone(a.kind)) return out;
   if (a.residual == 0) return out + say("; undone, it is equal", "；还原后相等");
   return out + say("; undone, {:.2g} rounding units are left", "；还原后剩余 {:.2g} 个舍入单位", a.residual);

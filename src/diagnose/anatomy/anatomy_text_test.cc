@@ -41,6 +41,17 @@ TEST(AnatomyText, SaysWhichEntries) {
   EXPECT_EQ(AnatomyText(a, Language::kEnglish), "it is zero, in 2 of 4 entries of axis 1 (0, 3)");
 }
 
+TEST(AnatomyText, OnlyAnEarlierStepMakesAValueStale) {
+  Anatomy a;
+  a.kind = AnatomyKind::kStale;
+  a.source = "step 0";
+  EXPECT_EQ(AnatomyText(a, Language::kEnglish), "it is stale: it equals that of step 0; undone, it is equal");
+  a.source = "Tensor.__mul__.14.forward";
+  EXPECT_EQ(
+      AnatomyText(a, Language::kEnglish),
+      "it equals that of Tensor.__mul__.14.forward: an older value, or one taken for another; undone, it is equal");
+}
+
 TEST(AnatomyText, WhatIsNotExplainedIsNotSaid) {
   EXPECT_EQ(AnatomyText({}, Language::kEnglish), "");
   EXPECT_EQ(JsonOf({}), R"({"kind": "unexplained"})");

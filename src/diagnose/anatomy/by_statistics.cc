@@ -114,14 +114,15 @@ class ByStatistics {
 
   bool Grid() {
     if (!single_ || t_->constant()) return false;
+    // Extremes may lie on both grids, as those of a sine do: then nothing tells them apart.
     for (const DType type : {DType::kBFloat16, DType::kFloat16}) {
       const int bits = InfoOf(type).digits;
       const auto rounded = [bits](double t, double g) { return HasMoreDigits(g, bits) && t == Rounded(g, bits); };
       if (!rounded(t_->max, g_->max) || !rounded(t_->min, g_->min) || DistanceOf(*t_) > ToleranceOf(type)) continue;
-      out_.name = DTypeName(type);
-      return Done(AnatomyKind::kGrid, 0);
+      out_.ambiguous = !out_.name.empty();
+      out_.name += (out_.ambiguous ? " or " : "") + std::string(DTypeName(type));
     }
-    return false;
+    return !out_.name.empty() && Done(AnatomyKind::kGrid, 0);
   }
 
   bool Factor() {

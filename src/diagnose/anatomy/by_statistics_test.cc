@@ -100,6 +100,17 @@ TEST(AnatomyByStatistics, Grid) {
   EXPECT_FALSE(AnatomyOfNumbers({2.140625, -1.875, 0.07125, 5.4339}, g, "torch.bfloat16").found());
 }
 
+TEST(AnatomyByStatistics, ExtremesOnBothGridsTellNoneOfThemApart) {
+  // Those of a sine: 1 in any type.
+  const Anatomy both = AnatomyOfNumbers({1, -1, 0.0712345, 4.0012}, {0.99998012, -0.99997034, 0.0712346, 4.0012345});
+  EXPECT_EQ(both.kind, AnatomyKind::kGrid);
+  EXPECT_EQ(both.name, "bfloat16 or float16");
+  EXPECT_TRUE(both.ambiguous);
+  EXPECT_EQ(AnatomyText(both, Language::kEnglish),
+            "its values were rounded to bfloat16 or float16 on the way, by its statistics");
+  EXPECT_EQ(AnatomyText(both, Language::kChinese), "数值在途中被舍入为 bfloat16 或 float16，由统计量得出");
+}
+
 TEST(AnatomyByStatistics, OrderIsNeverSure) {
   const DumpedItem a(kGolden, "torch.int64", "aaaa"), b(kGolden, "torch.int64", "bbbb");
   const Anatomy order = ExplainByStatistics(a.view(), b.view(), {});

@@ -64,6 +64,13 @@ std::optional<Figure> Given(std::span<const Item> items, std::initializer_list<s
 
 std::string Number(double v) { return fmt::format("{:.6g}", v); }
 
+/// With so many digits that it does not read as the number that it is beyond: 1.00000012 of float32.
+std::string Beyond(double v, double limit) {
+  int digits = 6;
+  while (digits < 17 && fmt::format("{:.{}g}", v, digits) == fmt::format("{:.{}g}", limit, digits)) ++digits;
+  return fmt::format("{:.{}g}", v, digits == 6 ? digits : digits + 1);
+}
+
 bool Is(std::string_view word, std::initializer_list<std::string_view> words) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -140,8 +147,9 @@ Message OfDomain(const std::string& word, std::span<const Item> items) {
   if (!x || !x->finite()) return {};
   const double most = std::max(std::abs(x->max), std::abs(x->min));
   if (arc ? most <= 1 : most < 1) return {};
+  const double worst = std::abs(x->max) == most ? x->max : x->min;
   return Msg("{} is not defined there: {} reaches {}", word, x->name,
-             Number(std::abs(x->max) == most ? x->max : x->min));
+             most == 1 ? Number(worst) : Beyond(worst, std::copysign(1.0, worst)));
 }
 
 Message OfExponential(const std::string& word, std::span<const Item> items, DType result) {

@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "it raises a negative number to the power 0.5: input.0 has Min -1"},
         MechanismCase{"acos", Values("1.0001", "0"), kNoNumber, "", "",
                       "acos is not defined there: input.0 reaches 1.0001"},
+        MechanismCase{"acos", Values("1.0000001192092896", "0"), kNoNumber, "", "",
+                      "acos is not defined there: input.0 reaches 1.00000012"},
         MechanismCase{"mean", Values("null", "null", "float32", "0, 4"), kNoNumber, "", "",
                       "it is the mean of nothing: input.0 has no elements"},
         MechanismCase{"std", Values("1", "1", "float32", "1"), kNoNumber, "", "",

@@ -53,6 +53,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.coarse = d.coarse;
   out.hidden = d.hidden;
   out.alone = d.alone;
+  out.other_call = d.other_call;
   out.buffer = d.buffer;
   out.factor = d.factor;
   out.owner = d.owner;
@@ -68,6 +69,11 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   if (made) out.inputs = d.inputs;
   out.other_op = d.after;
   out.drawn = d.drawn;
+  if (d.other_mode) {
+    out.mechanism =
+        d.evaluates ? Msg("it uses its running statistics, as in evaluation; in the golden run those of the batch")
+                    : Msg("it uses the statistics of the batch; in the golden run its running ones, as in evaluation");
+  }
   if (o.replay) out.replay = ReplayText(*o.replay).English();
   out.anatomy = o.anatomy;
   return out;

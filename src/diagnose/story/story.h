@@ -59,9 +59,10 @@ struct StoryOrigin {
   std::vector<std::string> fused;  // modules that the golden run computes as one with it: one of them is meant
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
-  bool coarse = false;             // of kGrows: half precision rounds, which adds up to much by itself
+  bool coarse = false;             // of kGrows: rounding adds up to so much by itself
   bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
   bool buffer = false;             // kWeight: no parameter but a buffer
+  bool other_call = false;         // kOp: the module takes other arguments: only what it gives was compared
   bool alone = false;              // kShape: one process made each dump
   double factor = 0;               // micro batches: the gradients over those of the golden run; 0: not known
   bool hidden = false;             // kInput, kCode: infinities that statistics do not show the places of
@@ -77,7 +78,7 @@ struct StoryOrigin {
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
   BadSince since;                  // overflow, kWeight
   std::optional<Anatomy> anatomy;  // how it is wrong, where that was looked for
-  Message mechanism;               // overflow: why the op makes it, where the figures prove it
+  Message mechanism;               // why the op makes it, where the figures prove it
   std::string drawn;               // an op in front of it that drew other random numbers; "" if none did
   std::string replay;              // what the op gives in float64, where that was asked for
 };
@@ -130,8 +131,9 @@ struct Story {
   std::string first_not_compared;  // the first of them
   /// All that was given could be seen.
   bool whole() const { return gaps.empty() && unread == 0 && not_compared == 0; }
-  /// Small differences add up and no op stands out, in half precision or in what an optimizer made of rounding: where
-  /// they show is told, what made them is not known. Those of float32 have a cause in that module.
+  /// Small differences add up and no op stands out, in half precision, in what an optimizer made of rounding, or on the
+  /// way to a loss and gradients that agree: where they show is told, what made them is not known. Others of float32
+  /// have a cause in that module.
   bool Drifts() const {
     return !origins.empty() && origins.front().cause == Cause::kGrows &&
            (origins.front().coarse || !origins.front().parameter.empty());

@@ -185,6 +185,10 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
       if (IsGradient(o))
         return say({"the gradient of its {} {}, what leads to it agrees", "其来源一致，参数 {} 的梯度却{}"}, o.item,
                    differs);
+      if (o.other_call)
+        return say({"its {} {}, and nothing in front of it does; it takes other arguments in the two runs",
+                    "{} {}，此前均一致；两次运行中它的参数不同"},
+                   o.item, differs);
       return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
     case Cause::kCollective:
       return say(
@@ -274,6 +278,9 @@ bool MultipliesByWeight(const StoryOrigin& o) {
 
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
+  if (!o.mechanism.empty() && !o.overflow)
+    return say({"compare where both runs switch the model to training and to evaluation",
+                "比对两次运行在何处切换训练与推理模式"});
   if (!o.mechanism.empty())
     return say({"find what makes this value: the ops before it, or the data of this step",
                 "找出该数值的来源：它之前的算子，或这一 step 的数据"});
@@ -469,7 +476,10 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   for (const std::string& line : ReachedLines(say, story)) add({"spread", "扩散"}, line);
   add({"inherited", "继承"}, InheritedLine(say, story));
   for (size_t i = 1; i < story.origins.size() && i <= kListed; ++i) {
-    add({"also", "另一处"}, OriginText(say, story.origins[i]));
+    const StoryOrigin& other = story.origins[i];
+    const bool owned = other.cause == Cause::kArgument && !other.owner.empty();
+    add({"also", "另一处"},
+        OriginText(say, other) + (owned ? say({"; parameter: {}", "；参数：{}"}, other.owner) : std::string()));
   }
   if (story.origins.size() > kListed + 1)
     add({"also", "另一处"}, say({"{} more origins", "还有 {} 处源头"}, story.origins.size() - kListed - 1));
