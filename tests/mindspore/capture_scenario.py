@@ -70,6 +70,17 @@ class InPlace(Small):
         return y
 
 
+class Normed(nn.Cell):
+    """A norm that keeps statistics of its batches."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4, use_batch_statistics=True)
+
+    def construct(self, x):
+        return self.norm(x) ** 2
+
+
 class Biased(nn.Cell):
     """Uses what it also returns as it came, as attention does with a bias by position."""
 
@@ -109,7 +120,7 @@ class Caught(Small):
         return super().construct(x)
 
 
-KINDS = (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Returning, Caught)
+KINDS = (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Normed, Returning, Caught)
 MODELS = {kind.__name__.lower(): kind for kind in KINDS}
 
 

@@ -141,6 +141,17 @@ def test_in_place_ops_show_their_argument_as_it_was(capture):
     np.testing.assert_allclose(array(directory, "Tensor.add_.0.forward.output.0"), before + 1, rtol=1e-6)
 
 
+@pytest.mark.parametrize("level", ["L0", "mix"])
+def test_running_statistics_are_those_that_the_call_found(capture, level):
+    entries, directory, _ = capture("normed", steps=2, level=level)
+    later = json.loads((directory.parents[1] / "step1" / "rank" / "dump.json").read_text())["data"]
+    name = "Cell.norm.BatchNorm1d.forward.0"
+    first, second = entries[name]["parameters"], later[name]["parameters"]
+    assert first["moving_mean"]["Norm"] == 0 and second["moving_mean"]["Norm"] > 0
+    assert first["moving_variance"]["Max"] == first["moving_variance"]["Min"] == 1
+    assert list(first) == ["moving_mean", "moving_variance", "gamma", "beta"]
+
+
 def test_overflow_is_kept_where_it_begins(capture):
     entries, _, _ = capture("overflowing", task="overflow_check", level="L1", overflow_check={"overflow_nums": 1})
     assert list(entries) == ["Functional.log.0.forward"]

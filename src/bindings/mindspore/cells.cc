@@ -63,6 +63,7 @@ struct OpenCell {
   int depth;  // of the interpreter's stack
   Record* record = nullptr;
   CallBackwardPtr backward;
+  std::unique_ptr<Record> parameters;  // as the construct found them, where it may change them
 };
 std::vector<OpenCell>& OpenCells() { return PerThread<std::vector<OpenCell>>(); }
 
@@ -89,7 +90,41 @@ void DropLastCell() {
   if (cells.empty()) GraphWalk::OfThread().Forget();
 }
 
-void BeginCell(const CellSitePtr& site, PyObject* args, PyObject* kwargs) {
+Ref ParametersOf(PyObject* cell) {
+  Ref params(PyObject_GetAttr(cell, mindspore_names.params));
+  if (params && PyDict_Check(params.get())) return params;
+  PyErr_Clear();
+  return Ref();
+}
+
+// The running statistics of a norm, which the construct changes.
+bool KeepsState(PyObject* params) {
+  PyObject *name, *parameter;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(params, &position, &name, &parameter)) {
+    if (IsBuffer(Ref::Borrow(parameter).get())) return true;
+  }
+  return false;
+}
+
+void KeepParameters(OpenCell* cell, PyObject* cell_object) {
+  if (cell->record == nullptr || !rt().options.output) return;
+  const Ref params = ParametersOf(cell_object);
+  if (!params || !KeepsState(params.get())) return;
+  auto part = std::make_unique<Record>();
+  part->name = cell->name;
+  part->save = cell->record->save;
+  RecordParameterDict(part.get(), params.get());
+  cell->parameters = std::move(part);
+}
+
+// Beside the output.
+void RecordParameters(const OpenCell& cell, PyObject* cell_object) {
+  if (cell.parameters != nullptr) return cell.record->Append(*cell.parameters);
+  if (const Ref params = ParametersOf(cell_object)) RecordParameterDict(cell.record, params.get());
+}
+
+void BeginCell(const CellSitePtr& site, PyObject* cell_object, PyObject* args, PyObject* kwargs) {
   Runtime& r = rt();
   InTool guard;
   auto& cells = OpenCells();
@@ -109,6 +144,7 @@ void BeginCell(const CellSitePtr& site, PyObject* args, PyObject* kwargs) {
     cell.backward = std::make_shared<CallBackward>(arguments);
   }
   cell.record = BeginModuleRecord(cell.name, args, kwargs, false);
+  KeepParameters(&cell, cell_object);
 }
 
 void EndCell(const CellSitePtr& site, PyObject* cell_object, PyObject* output) {
@@ -132,9 +168,7 @@ void EndCell(const CellSitePtr& site, PyObject* cell_object, PyObject* output) {
       cell.record->KeyLiteral("output");
       RecordAsList(cell.record, output);
     }
-    Ref params(PyObject_GetAttr(cell_object, mindspore_names.params));
-    if (!params || !PyDict_Check(params.get())) PyErr_Clear(), params = Ref();
-    if (cell.record != nullptr && collect && params) RecordParameterDict(cell.record, params.get());
+    if (cell.record != nullptr && collect) RecordParameters(cell, cell_object);
     AddParent(cell.name);
     if (cell.record != nullptr) raised ? FinishRaised(cell.record) : FinishRecord(cell.record);
     EndParent(cell.name);
@@ -161,7 +195,7 @@ class BeforeCell final : public CellHook {
   using CellHook::CellHook;
   // cell, args, kwargs
   PyObject* Call(PyObject* const* a, Py_ssize_t count) override {
-    if (rt().running && !t_flags.in_tool && count >= 3) Shielded([&] { BeginCell(site_, a[1], a[2]); });
+    if (rt().running && !t_flags.in_tool && count >= 3) Shielded([&] { BeginCell(site_, a[0], a[1], a[2]); });
     Py_RETURN_NONE;
   }
 };

@@ -163,16 +163,6 @@ LaterTensors& Later() {
 thread_local int t_gradients_later = 0;
 thread_local bool t_reading = false;
 
-// A parameter that gets no gradient, as the running mean of a norm: operators change it without a name that says so.
-bool IsBuffer(PyObject* tensor) {
-  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
-  static PyObject* const info_name = PyUnicode_InternFromString("_param_info");
-  if (!PyType_IsSubtype(Py_TYPE(tensor), framework().types().parameter)) return false;
-  Ref info(PyObject_GetAttr(tensor, info_name));  // where requires_grad is kept, which waits when it is asked itself
-  if (!info) PyErr_Clear();
-  return !AttrIsTrue(info ? info.get() : tensor, requires_grad);
-}
-
 bool MayWait(PyObject* tensor) {
   const Runtime& r = rt();
   if (r.trigger.active() || !r.slices.empty()) return false;
@@ -280,6 +270,15 @@ bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* 
   Py_CLEAR(t_host_copy);
   AppendTensor(record, t, look.shape, look.ndim, label);
   return true;
+}
+
+bool IsBuffer(PyObject* tensor) {
+  static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+  static PyObject* const info_name = PyUnicode_InternFromString("_param_info");
+  if (!PyType_IsSubtype(Py_TYPE(tensor), framework().types().parameter)) return false;
+  Ref info(PyObject_GetAttr(tensor, info_name));  // where requires_grad is kept, which waits when it is asked itself
+  if (!info) PyErr_Clear();
+  return !AttrIsTrue(info ? info.get() : tensor, requires_grad);
 }
 
 GradientsLater::GradientsLater() { ++t_gradients_later; }

@@ -11,6 +11,8 @@ namespace msprobe {
 /// Appends a tensor. False: nothing was appended, describe it in Python.
 bool RecordMindSporeTensor(Record* record, PyObject* tensor, const TensorLabel* label);
 bool LookAtMindSporeTensor(PyObject* tensor, TensorLook* look);
+/// A parameter that gets no gradient, as the running mean of a norm: operators change it without a name that says so.
+bool IsBuffer(PyObject* tensor);
 
 // To read a tensor waits for all operators that were launched, not only for the one that fills it, and the thread that
 // waits keeps a processor busy. So what is recorded only takes a reference, and is read when the training waits itself,
