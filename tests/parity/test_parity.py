@@ -104,7 +104,7 @@ FAULTS = {
     "one_not_clipped": (2, "ddp", "clipped", UP, ("not_clipped",)),
     "clip_rank1": (2, "fsdp", "clipped", "embed.weight", ("not_clipped",)),
     "drift_after": (4, "ddp", "parameter", NORM, ("replica_drift",)),  # seen at the next step
-    "dropout_differs": (2, f"{HAND} --dropout 0.2", "dropout", "dropout#0", ("random_state",)),
+    "dropout_differs": (2, f"{HAND} --dropout 0.2", "dropout", "blocks.0.dropout#0", ("random_state",)),
 }
 
 

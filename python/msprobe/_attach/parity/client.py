@@ -9,18 +9,20 @@ from typing import Any, Optional
 import torch
 
 from ... import _core
-from ..._capture.guard import shielded
+from ..._capture import guard
 from ..client import Client
 from ..ending import Finished, rank_name
 from ..request import Request
-from ..torch_values import leaves_of, rebuilt
+from ..torch_values import leaves_of, local, rebuilt
 from . import engines
-from .places import Names, axes_of, innermost, is_fsdp, parameter_place, place_of
+from .dropout import Dropouts, in_backward
+from .places import Names, axes_of, innermost, is_fsdp, parameter_place, place_of, promised_replicas
 from .record import Record
 from .rounding import Rounding
 from .weights import give_weights
 
 _MOST_PARAMETER_STATES = ("exp_avg", "exp_avg_sq", "momentum_buffer")
+_LOST = object()
 
 
 class Parity(Client):
@@ -39,23 +41,45 @@ class Parity(Client):
         self._gradients_seen = False
         self._due = False
         self._pid = os.getpid()
+        self._lost: set = set()  # of our functions that have failed
+        self._dropouts = Dropouts(self)
         self._rounding = Rounding() if request.role == "rounded" else None
         self._watch()
+
+    # ---- the guard
+
+    def shielded(self, function: Any) -> Any:
+        """Wraps what looks at the training: where it fails the training goes on, and the record says what is lost."""
+        call = guard.shielded(function, otherwise=_LOST)
+
+        def look(*args: Any, **kwargs: Any) -> Any:
+            result = call(*args, **kwargs)
+            if result is not _LOST:
+                return result
+            inner = getattr(function, "func", function)
+            self._lost.add(getattr(inner, "__name__", type(inner).__name__).strip("_<>"))
+            return None
+
+        return look
+
+    def unseen(self, function: Any) -> None:
+        """Looks at the training without being seen, and without a fault of ours in it."""
+        _core.run_unseen(self.shielded(function))
 
     # ---- moments of the step detector
 
     def begin(self, roots: list) -> None:
-        self._finish_step()
+        self.unseen(self._finish_step)
         if 0 < self._request.steps <= self._step + 1:
             self.exit()
             raise Finished
         self._step += 1
         self._roots = list(roots)
-        _core.run_unseen(self._begun)
+        self.unseen(self._begun)
 
     def join(self, root: torch.nn.Module, number: int) -> None:
         self._roots.append(root)
-        _core.run_unseen(self._joined)
+        self.unseen(self._joined)
 
     def over(self) -> None:
         self._due = True
@@ -64,7 +88,7 @@ class Parity(Client):
 
     def _ended(self) -> None:
         """Ends the script behind the last step: other stages of a pipeline would wait for the next one's first forward."""
-        _core.run_unseen(self._finish_step)
+        self.unseen(self._finish_step)
         if not 0 < self._request.steps <= self._step + 1:
             return
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -78,9 +102,9 @@ class Parity(Client):
     def exit(self) -> None:
         if self._record is None or os.getpid() != self._pid:
             return
-        _core.run_unseen(self._finish_step)
+        self.unseen(self._finish_step)
         record, self._record = self._record, None
-        record.write(self._head())
+        self.shielded(lambda: record.write(self._head()))()
 
     # ---- a step
 
@@ -89,6 +113,7 @@ class Parity(Client):
         if first:
             self._record = Record(os.path.join(self._request.out, self._request.role, rank_name()))
         self._calls.clear()
+        self._dropouts.begin()
         self._local.clear()
         self._gradients_seen = False
         self._names = Names(self._roots)
@@ -114,6 +139,7 @@ class Parity(Client):
             "versions": {"python": platform.python_version(), "torch": str(torch.__version__)},
             "engine": engines.name_of(self._roots),
             "several": self._in_several_roots(),
+            "lost": sorted(self._lost),
         }
 
     def _in_several_roots(self) -> list:
@@ -128,6 +154,15 @@ class Parity(Client):
         self._look_at_parameters("updated")
         self._look_at_states()
 
+    @property
+    def records(self) -> bool:
+        """Whether a step is recorded."""
+        return self._record is not None
+
+    def add(self, phase: str, name: str, tensor: torch.Tensor, place: Optional[dict] = None) -> None:
+        """Adds a tensor to the step."""
+        self._record.add(phase, self._step, name, tensor, place)
+
     # ---- parameters, gradients
 
     def _parameters(self, roots: Optional[list] = None) -> Any:
@@ -141,9 +176,11 @@ class Parity(Client):
                     yield full, parameter, parameter_place(module, full, parameter, shards)
 
     def _look_at_parameters(self, phase: str, roots: Optional[list] = None) -> None:
+        kept_alike = set().union(*(promised_replicas(root) for root in self._roots))
         for name, parameter, place in self._parameters(roots):
+            alike = {"replica": ["dp"]} if id(parameter) in kept_alike and "boxes" not in place else {}
             with engines.whole_parameter(parameter) as whole:
-                self._record.add(phase, self._step, name, whole, place)
+                self._record.add(phase, self._step, name, whole, {**place, **alike})
 
     def look_at_gradients(self, phase: str, optimizer: Any = None) -> None:
         """Looks at all gradients; with an engine's optimizer at those that it keeps."""
@@ -157,8 +194,8 @@ class Parity(Client):
                 self._record.fact(self._step, f"no_{phase}", name)
                 continue
             own = place_of(gradient, is_fsdp(self._roots[0])) or place
-            if "whole" in own and list(gradient.shape) == own["whole"]:
-                own = {}
+            if "whole" in own and list(local(gradient).shape) == own["whole"] and not own.keys() & {"partial", "mean"}:
+                own = {}  # a whole one of a parameter that is divided
             self._record.add(phase, self._step, name, gradient, {**own, **more})
 
     def _note_local(self) -> None:
@@ -171,17 +208,24 @@ class Parity(Client):
         if self._gradients_seen or self._record is None:
             return
         self._gradients_seen = True
-        self._note_local()
-        self.look_at_gradients("gradient", optimizer)
+
+        def gradients() -> None:
+            self._note_local()
+            self.look_at_gradients("gradient", optimizer)
+
+        self.unseen(gradients)
 
     def clipped(self, norm: Any, limit: Any) -> None:
         """Notes what a clipping has computed and was asked for."""
         if self._record is None:
             return
-        if hasattr(norm, "full_tensor"):
-            norm = norm.full_tensor()
-        self._record.fact(self._step, "norm", float(norm))
-        self._record.fact(self._step, "limit", float(limit))
+
+        def clipping() -> None:
+            whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+            self._record.fact(self._step, "norm", float(whole))
+            self._record.fact(self._step, "limit", float(limit))
+
+        self.unseen(clipping)
 
     def within(self, engine: Any) -> None:
         """Tells that an engine is in a step of its own, and with None that the step is over."""
@@ -213,10 +257,11 @@ class Parity(Client):
                 leaf = next(module.children(), None) is None
                 name = self._names.of(root, path) or "model"
                 if name != "model" or module is inner:  # not what wraps the model
-                    module.register_forward_hook(shielded(functools.partial(self._after, name=name, leaf=leaf)))
+                    module.register_forward_pre_hook(self.shielded(functools.partial(self._dropouts.entered, name)))
+                    module.register_forward_hook(self.shielded(functools.partial(self._after, name=name, leaf=leaf)))
                 if module is root:
                     # What a replay exchanges is exchanged by then.
-                    module.register_forward_hook(shielded(self._inputs), with_kwargs=True)
+                    module.register_forward_hook(self.shielded(self._inputs), with_kwargs=True)
                 for own, parameter in module._parameters.items():
                     self._hook_parameter(root, module, path, own, parameter)
 
@@ -238,10 +283,10 @@ class Parity(Client):
             wide = gradient.detach().float()
             self._local[name] = (wide.clone() if sofar is None else sofar[0].add_(wide), place)
 
-        parameter.register_hook(shielded(lambda gradient: _core.run_unseen(lambda: add(gradient))))
+        parameter.register_hook(self.shielded(lambda gradient: _core.run_unseen(lambda: add(gradient))))
 
     def _inputs(self, module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-        if self._record is None or _in_backward():
+        if self._record is None or in_backward():
             return
         given = leaves_of({**{f"arg{place}": value for place, value in enumerate(args)}, **kwargs})
         number = self._calls.get("model", 0)
@@ -251,8 +296,9 @@ class Parity(Client):
                 _core.run_unseen(functools.partial(self._record.add, "input", self._step, full, leaf, place_of(leaf)))
 
     def _after(self, module: torch.nn.Module, args: tuple, output: Any, name: str, leaf: bool) -> Any:
-        if self._record is None or _in_backward():
+        if self._record is None or in_backward():
             return None
+        self._dropouts.left(name)
         number = self._calls[name] = self._calls.get(name, -1) + 1
         if leaf and self._rounding is not None:
             output = rebuilt(output, lambda _, value: self._rounding.rounded(value))
@@ -276,14 +322,14 @@ class Parity(Client):
                 _core.run_unseen(lambda: self._record.add("backward", step, name, seen, place_of(seen)))
             return changed
 
-        value.register_hook(shielded(backward))
+        value.register_hook(self.shielded(backward))
 
     # ---- functions of PyTorch
 
     def _watch(self) -> None:
         self._watch_backward()
         self._watch_clipping()
-        self._watch_dropout()
+        self._dropouts.watch()
         engines.watch(self)
 
     def _watch_backward(self) -> None:
@@ -291,14 +337,17 @@ class Parity(Client):
 
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._record is not None and not _in_backward():
-                for tensor in [tensors] if isinstance(tensors, torch.Tensor) else list(tensors):
-                    if tensor.numel() == 1:
-                        number = self._calls["loss"] = self._calls.get("loss", -1) + 1
-                        self._record.add("loss", self._step, f"loss#{number}", tensor.detach().float())
+            if self._record is not None and not in_backward():
+                self.shielded(self._losses)([tensors] if isinstance(tensors, torch.Tensor) else list(tensors))
             return original(tensors, *args, **kwargs)
 
         torch.autograd.backward = backward
+
+    def _losses(self, tensors: list) -> None:
+        for tensor in tensors:
+            if tensor.numel() == 1:
+                number = self._calls["loss"] = self._calls.get("loss", -1) + 1
+                self._record.add("loss", self._step, f"loss#{number}", tensor.detach().float())
 
     def _watch_clipping(self) -> None:
         module = sys.modules["torch.nn.utils.clip_grad"]
@@ -307,7 +356,7 @@ class Parity(Client):
         @functools.wraps(original)
         def clip(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
             parameters = [parameters] if isinstance(parameters, torch.Tensor) else list(parameters)
-            _core.run_unseen(self.before_reduction_is_used)
+            self.before_reduction_is_used()
             norm = original(parameters, max_norm, *args, **kwargs)
             self.clipped(norm, max_norm)
             return norm
@@ -320,15 +369,16 @@ class Parity(Client):
         if self._record is None or self._due:
             return
 
-        def look() -> None:
-            self.before_reduction_is_used()
+        self.before_reduction_is_used()
+
+        def clipped_gradients() -> None:
             if self._engine is not None:
                 self._look_at_clipped(optimizer)
             elif self._calls.setdefault("clipped", 0) == 0:
                 self._calls["clipped"] = 1
                 self.look_at_gradients("clipped")
 
-        _core.run_unseen(look)
+        self.unseen(clipped_gradients)
 
     def _look_at_clipped(self, optimizer: Any) -> None:
         """Looks at what an engine gives to an optimizer of PyTorch, where that is a whole parameter's, or a copy's of it."""
@@ -340,38 +390,3 @@ class Parity(Client):
                 name, own, place = known.get(id(parameter), ("", None, {}))
                 if own is not None and parameter.grad is not None and parameter.grad.shape == own.shape:
                     self._record.add("clipped", self._step, name, parameter.grad, place)
-
-    def _watch_dropout(self) -> None:
-        """Drops nothing, so that layouts can be compared, and notes what would have been dropped."""
-        functional = torch.nn.functional
-        original = functional.dropout
-
-        @functools.wraps(original)
-        def dropout(x: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
-            if self._record is None or not training or p == 0 or hasattr(x, "placements"):
-                return original(x, p, training, inplace)
-
-            def look() -> None:
-                number = self._calls["dropout"] = self._calls.get("dropout", -1) + 1
-                kept = original(torch.ones_like(x), p, True) != 0
-                self._record.add("dropout", self._step, f"dropout#{number}", kept, {"p": p})
-                self._record.add("dropped", self._step, f"dropout#{number}", x)
-
-            if not _in_backward():
-                _core.run_unseen(look)
-            return x * 1.0
-
-        functional.dropout = dropout
-        attention = functional.scaled_dot_product_attention
-
-        @functools.wraps(attention)
-        def attended(*args: Any, **kwargs: Any) -> Any:
-            if kwargs.get("dropout_p"):
-                kwargs["dropout_p"] = 0.0
-            return attention(*args, **kwargs)
-
-        functional.scaled_dot_product_attention = attended
-
-
-def _in_backward() -> bool:
-    return torch._C._current_graph_task_id() != -1

@@ -190,14 +190,18 @@ def place_of(tensor: torch.Tensor, shards_parameters: bool = False) -> dict:
     from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
     placements = tensor.placements
-    partial = [
-        name for name, p in zip(_mesh_axes(tensor, shards_parameters), placements) if p.is_partial()
-    ]  # sums, whatever their parts are called
+    place: dict = {}
+    for name, placement in zip(_mesh_axes(tensor, shards_parameters), placements):
+        if not placement.is_partial():
+            continue
+        how = {"sum": "partial", "avg": "mean"}.get(getattr(placement, "reduce_op", ""), "odd")
+        if type(placement).__name__.startswith("_"):  # its parts are something else until they are reduced
+            how = "odd"
+        place.setdefault(how, []).append(name)
     shape, offset = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, placements)
-    if list(shape) != list(tensor.to_local().shape):
-        return {"partial": partial} if partial else {}
-    place = {"whole": list(tensor.shape), "boxes": [[list(offset), list(shape)]]}
-    return place | ({"partial": partial} if partial else {})
+    if list(shape) == list(tensor.to_local().shape):
+        place |= {"whole": list(tensor.shape), "boxes": [[list(offset), list(shape)]]}
+    return place
 
 
 def parameter_place(module: Any, name: str, parameter: torch.Tensor, shards: bool) -> dict:
@@ -213,7 +217,9 @@ def parameter_place(module: Any, name: str, parameter: torch.Tensor, shards: boo
     rank = _tensor_rank(state, expert)
     if size == 1:
         return {}
-    dim, shape = parameter.partition_dim, list(parameter.shape)
+    dim, shape = getattr(parameter, "partition_dim", None), list(parameter.shape)
+    if not isinstance(dim, int) or not 0 <= dim < len(shape):
+        return {"unknown": "tp"}  # it says that it is split, and not where
     whole = [length * size if d == dim else length for d, length in enumerate(shape)]
     gated = getattr(getattr(module, "config", None), "gated_linear_unit", False)
     halves = 2 if gated and dim == 0 and "linear_fc1" in name else 1
@@ -224,6 +230,22 @@ def parameter_place(module: Any, name: str, parameter: torch.Tensor, shards: boo
         offset[dim] = half * each * size + rank * each
         boxes.append([offset, [each if d == dim else length for d, length in enumerate(shape)]])
     return {"whole": whole, "boxes": boxes, "along": dim}
+
+
+def promised_replicas(root: torch.nn.Module) -> set:
+    """Returns the parameters (by id) that a wrapper for data parallelism keeps alike on all its ranks."""
+    found: set = set()
+    for module in root.modules():
+        kind = type(module)
+        torch_own = isinstance(module, torch.nn.parallel.DistributedDataParallel)
+        others = kind.__name__ in ("DistributedDataParallel", "DeepSpeedEngine")
+        if not torch_own and not (others and kind.__module__.startswith(("megatron.", "deepspeed."))):
+            continue
+        left_out = getattr(module, "parameters_to_ignore", ())
+        for name, parameter in module.module.named_parameters():
+            if name not in left_out and getattr(parameter, "allreduce", True):  # False: experts, which ranks may divide
+                found.add(id(parameter))
+    return found
 
 
 def _tensor_size(state: Any, expert: bool) -> int:

@@ -41,6 +41,9 @@ class Record:
         if kind is None or plain.is_quantized:
             self.note("a type that is not compared", f"{phase} {name}")
             return
+        if place and "odd" in place:
+            self.note("its placement is no sum and no part", f"{phase} {name}")
+            return
         plain = plain.resolve_conj().resolve_neg().cpu().contiguous()
         size = plain.numel() * plain.element_size()
         self._file.write(plain.reshape(-1).view(torch.uint8).numpy().data if size else b"")

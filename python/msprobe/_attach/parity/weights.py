@@ -14,9 +14,13 @@ _TYPES = {name: getattr(torch, name) for name in ("float64", "float32", "float16
 
 
 def give_weights(directory: str, roots: list, names: Any, record: Any) -> None:
-    """Copies the weights of the ranks into the models: all of them, where less than half are equal as they are."""
+    """Copies the weights of the ranks into the models: of each stage of a pipeline, where less than half are equal as they are.
+
+    Those that are constant, such as biases of zero, tell nothing: every start makes them alike.
+    """
     held = _Held(directory)
-    same, pairs, odd = 0, [], []
+    same: dict = {}  # stage -> whether each parameter is equal
+    pairs = []
     for root in roots:
         for path, module in root.named_modules():
             for own, parameter in module._parameters.items():
@@ -27,22 +31,29 @@ def give_weights(directory: str, roots: list, names: Any, record: Any) -> None:
                 with whole_parameter(parameter) as whole:
                     wanted = held.part(name, place, list(whole.shape if not place else _local(whole).shape))
                     if wanted is None:
-                        odd.append(name)
+                        record.note("weights of the ranks that do not fit together here", name)
                         continue
-                    same += bool(torch.equal(_local(whole).detach().cpu().float(), wanted.float()))
-                pairs.append((parameter, wanted))
-    for name in odd:
-        record.note("weights of the ranks that do not fit together here", name)
-    if same * 2 >= len(pairs):
+                    stage = held.stage(name)
+                    if not _is_constant(wanted):
+                        equal = torch.equal(_local(whole).detach().cpu().float(), wanted.float())
+                        same.setdefault(stage, []).append(equal)
+                pairs.append((stage, parameter, wanted))
+    given = {stage for stage, equal in same.items() if sum(equal) * 2 < len(equal)}
+    if not given:
         record.fact(0, "weights", "own")
         return
-    for parameter, wanted in pairs:
-        with torch.no_grad(), whole_parameter(parameter) as whole:
-            _local(whole).copy_(wanted.to(_local(whole).dtype))
+    for stage, parameter, wanted in pairs:
+        if stage in given:
+            with torch.no_grad(), whole_parameter(parameter) as whole:
+                _local(whole).copy_(wanted.to(_local(whole).dtype))
     record.fact(0, "weights", "given")
     trouble = reload_parameters(roots)
     if trouble:
         record.note(trouble, "all")
+
+
+def _is_constant(tensor: torch.Tensor) -> bool:
+    return tensor.numel() == 0 or bool((tensor == tensor.reshape(-1)[0]).all())
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
@@ -65,6 +76,11 @@ class _Held:
                 if entry["phase"] == "parameter" and entry["step"] == 0 and entry["dtype"] in _TYPES:
                     self._pieces.setdefault(entry["name"], []).append((head, data, entry))
 
+    def stage(self, name: str) -> int:
+        """Returns the stage of the pipeline that has a parameter: of several the first."""
+        stages = [_stage_of(head) for head, _, _ in self._pieces.get(name, [])]
+        return min(stages, default=0)
+
     def part(self, name: str, place: dict, shape: list) -> Optional[torch.Tensor]:
         """Returns the part of a parameter that a place needs; None where it is not there or does not fit."""
         whole = self._whole(name, place.get("whole", shape))
@@ -82,7 +98,7 @@ class _Held:
         pieces = self._pieces.get(name, [])
         if not pieces:
             return None
-        if all("boxes" in entry for _, _, entry in pieces):
+        if all(entry.get("whole") == shape for _, _, entry in pieces):
             return _from_boxes(pieces, shape)
         tensors = [_read(data, entry) for _, data, entry in pieces]
         if list(tensors[0].shape) == shape:
@@ -90,10 +106,13 @@ class _Held:
         return _joined(pieces, tensors, shape)
 
 
+def _stage_of(head: dict) -> int:
+    group = head["axes"].get("pp", [])
+    return group.index(head["rank"]) if head["rank"] in group else 0
+
+
 def _from_boxes(pieces: list, shape: list) -> Optional[torch.Tensor]:
     _, _, first = pieces[0]
-    if first["whole"] != shape:
-        return None
     whole = torch.full(shape, math.nan, dtype=_TYPES[first["dtype"]])
     for _, data, entry in reversed(pieces):
         tensor, at = _read(data, entry), 0
