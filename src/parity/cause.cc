@@ -301,7 +301,10 @@ ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, c
     return cause;
   }
   if (bad.size() == parts.size()) {
-    cause.text = Msg("it differs by {:.3g} of its norm on all ranks", found.worst());
+    const bool everywhere = static_cast<int>(bad.size()) == parts.ranks.front()->world;
+    cause.text = everywhere ? Msg("it differs by {:.3g} of its norm on all ranks", found.worst())
+                            : Msg("it differs by {:.3g} of its norm on ranks {}, which have it", found.worst(),
+                                  RanksText(cause.ranks));
     return cause;
   }
   const bool replica = AreReplicas(parts, bad, found.mapping);

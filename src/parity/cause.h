@@ -50,6 +50,16 @@ ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, c
 /// A rank that holds what another one should.
 std::optional<ParityCause> ExplainExchange(const RankParts& parts, const PartsComparison& found);
 
+/// A second copy of a weight on another stage of the pipeline, whose part of the gradient is missing here.
+std::optional<ParityCause> ExplainTied(const RankParts& parts, const PartsComparison& found, const std::string& other,
+                                       const RankParts& copy);
+
+/// By how much a reduction multiplies what the ranks brought, their mean being 1; without any reference.
+std::optional<double> ReducedBy(const RankParts& parts, const RankParts& before);
+/// Of a gradient whose inputs differ already: what its reduction does otherwise than `usual` ones of the same run.
+std::optional<ParityCause> ExplainApart(const RankParts& parts, const PartsComparison& found, const RankParts& before,
+                                        double usual, const FactorSizes& sizes);
+
 /// Of a gradient, from what each rank had before the reduction.
 std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsComparison& found,
                                             const RankParts& before, const FactorSizes& sizes);

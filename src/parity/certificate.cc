@@ -104,8 +104,9 @@ std::vector<Judgement> ParityCertificate::Judgements() const {
   }
   if (laws_only) {
     Judgement& one = out.emplace_back();
-    one.about = Msg("replicas, shards and random states");
-    one.kind = ranks > 1 ? JudgementKind::kBitEqual : JudgementKind::kNotSeen;
+    const ParityResult::Laws& laws = result.laws;
+    one.about = Msg("{} replicas, {} shards and {} dropouts", laws.replicas, laws.shards, laws.dropouts);
+    one.kind = laws.replicas + laws.shards + laws.dropouts > 0 ? JudgementKind::kBitEqual : JudgementKind::kNotSeen;
     return out;
   }
   for (const std::string_view phase : kParityPhases) {
@@ -128,7 +129,14 @@ std::vector<Judgement> ParityCertificate::Judgements() const {
 Message ParityCertificate::Verdict() const {
   if (result.cannot_say) return Msg("cannot say: {}", *result.cannot_say);
   if (!result.findings.empty()) return Msg("not equal: {}", result.findings.front().Sentence());
-  if (laws_only) return Msg("no law is broken on {} ranks in {} steps", ranks, steps);
+  if (laws_only && !equal()) return Msg("cannot say: no tensor is known to be a replica or a shard");
+  if (laws_only) {
+    const ParityResult::Laws& laws = result.laws;
+    Message out = Msg("no law is broken on {} ranks in {} steps: {} replicas, {} shards and {} dropouts were compared",
+                      ranks, steps, laws.replicas, laws.shards, laws.dropouts);
+    if (laws.unknown > 0) out += Msg(", {} parameters were not: nothing says what they are", laws.unknown);
+    return out;
+  }
   if (!equal()) return Msg("cannot say: gradients or parameters after the step were not all compared");
   size_t all = 0, bits = 0;
   for (const ParityRow& row : result.rows) ++all, bits += row.kind == PartsKind::kBitEqual;
@@ -150,11 +158,16 @@ Message ParityCertificate::Text() const {
     out += Msg("  {}: {} compared, {} bit-equal, {} within rounding, {} summands, {} differ\n", PhaseWords(phase),
                c.all, c.bits, c.rounding, c.sums, c.differ);
   }
-  std::set<std::string> told;
-  for (const ParityFinding& finding : result.findings) {
-    const bool first = told.insert(finding.phase).second;
-    if (first && told.size() > 1) out += Msg("  also: {}\n", finding.Sentence());
+  size_t behind = 0;
+  std::set<std::string> told;  // phases
+  for (size_t i = 0; i < result.findings.size(); ++i) {
+    const bool first = told.insert(result.findings[i].phase).second;
+    if (i == 0) continue;
+    const bool own = result.findings[i].apart || (result.findings[i].law && first);
+    if (own) out += Msg("  also: {}\n", result.findings[i].Sentence());
+    behind += !own;
   }
+  if (behind > 0) out += Msg("  behind it {} more differ: parity.json lists them\n", behind);
   for (const Message& note : result.notes) out += Msg("  note: {}\n", note);
   for (const auto& [why, names] : result.not_compared) {
     out += Msg("  not compared ({}): {}\n", KnownText(why), Message(Few(names)));

@@ -4,25 +4,15 @@
 #include <cmath>
 #include <set>
 
+#include "parity/doubt.h"
+#include "parity/own_means.h"
 #include "tensor/kernels/finfo.h"
 
 namespace msprobe {
 namespace {
 
-/// Of what several stages of a pipeline have under one name, such as the list of layers, the last one has the result.
-RankParts OfLastStage(RankParts parts) {
-  const auto stages = CoordinatesOf(parts.ranks);
-  const auto found = stages.find("pp");
-  if (found == stages.end()) return parts;
-  const int last = *std::max_element(found->second.begin(), found->second.end());
-  RankParts out;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (found->second[i] != last) continue;
-    out.ranks.push_back(parts.ranks[i]);
-    out.entries.push_back(parts.entries[i]);
-    out.values.push_back(std::move(parts.values[i]));
-  }
-  return out;
+bool IsConstant(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
 }
 
 /// Behind '#': the call of a module, which is the micro batch.
@@ -34,7 +24,7 @@ std::string CallOf(const std::string& name) {
 class StepJudge {
  public:
   StepJudge(const ParityRuns& runs, int step, ParityResult* result)
-      : runs_(runs), reference_(runs.reference.front()), step_(step), result_(*result) {}
+      : runs_(runs), reference_(runs.reference.front()), step_(step), result_(*result), own_(step) {}
 
   void Run() {
     Parameters();
@@ -94,25 +84,40 @@ class StepJudge {
   }
 
   void Parameters() {
-    size_t same = 0, all = 0;
+    struct Stage {
+      size_t same = 0, all = 0;
+      std::string first;  // that is not the same
+    };
+    std::map<int, Stage> stages;
+    size_t all = 0;
     std::vector<ParityFinding> found_here;
     Each("parameter", [&](const ParityEntry& entry, const RankParts& parts) {
-      const PartsComparison found = CompareParts(parts, WholeOf(entry, nullptr));
+      const WholeValues whole = step_ == 0 ? WholeOf(entry, nullptr) : Whole("parameter", entry);
+      const PartsComparison found = CompareParts(parts, whole);
       if (found.kind == PartsKind::kNotCompared)
         return NotCompared("no mapping fits its sizes", "parameter " + entry.name);
       Row("parameter", entry.name, found);
       mappings_[entry.name] = found.mapping;
-      ++all, same += found.kind != PartsKind::kDiffers && found.kind != PartsKind::kSum;
+      const bool same = found.kind != PartsKind::kDiffers && found.kind != PartsKind::kSum;
+      ++all;
+      if (!same || !IsConstant(whole.values)) {  // every start makes biases of zero alike
+        Stage& stage = stages[StageOf(parts)];
+        ++stage.all, stage.same += same;
+        if (!same && stage.first.empty()) stage.first = entry.name;
+      }
       if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
         found_here.push_back({step_, "parameter", entry.name, ExplainParts(parts, found, Sizes(false)), found.worst(),
                               found.bound(), false});
       }
     });
-    if (step_ == 0 && same * 2 < all) {
-      result_.cannot_say =
+    for (const auto& [number, stage] : stages) {
+      if (step_ > 0 || stage.same * 2 >= stage.all) continue;
+      const Message why =
           Msg("{} of {} parameters are not those of the reference before the step, the first is {}: give both the same "
               "weights, such as by one seed or one checkpoint",
-              all - same, all, found_here.front().name);
+              stage.all - stage.same, stage.all, stage.first);
+      result_.cannot_say =
+          stages.size() > 1 ? Msg("weights could not be made equal on stage {}: {}", number, why) : why;
       return;
     }
     if (all == 0) result_.cannot_say = Msg("no parameter has the same name in both runs");
@@ -143,8 +148,11 @@ class StepJudge {
     Each(phase, [&](const ParityEntry& entry, const RankParts& all) {
       const RankParts parts = OfLastStage(all);
       const WholeValues whole = Whole(phase, entry);
-      const PartsComparison found =
-          phase == "forward" ? CompareParts(parts, whole) : Backward(entry.name, parts, whole);
+      PartsComparison found = phase == "forward" ? CompareParts(parts, whole) : Backward(entry.name, parts, whole);
+      if (phase == "forward" && found.kind == PartsKind::kDiffers && own_.Take(entry.name, parts, whole, &found)) {
+        return Row(phase, entry.name, found);
+      }
+      if (phase == "backward" && own_.Has(entry.name)) return;  // of each rank's own number
       if (found.kind == PartsKind::kNotCompared) {
         return NotCompared("no mapping fits its sizes", phase + " " + entry.name);
       }
@@ -155,6 +163,8 @@ class StepJudge {
       Row(phase, entry.name, found);
       if (found.kind == PartsKind::kSum) {
         const std::string axis = found.mapping.Sums().front();
+        // The gradient of what all rows share is a sum over the rows by its nature.
+        if (phase == "backward" && IsDataAxis(axis)) return;
         const std::vector<int> ranks = parts.ranks.front()->axes.at(axis);
         if (!pending) pending = Pending{entry.name, axis, ranks, found};
         return;
@@ -176,34 +186,27 @@ class StepJudge {
   /// The gradient of the loss on each rank has the factor by which that rank's loss counts.
   PartsComparison Backward(const std::string& name, const RankParts& parts, const WholeValues& whole) {
     std::map<std::string, double>& known = scales_[CallOf(name)];
+    if (own_.Has(name)) {
+      own_.Learn(name, parts, whole, &known);
+      return {};
+    }
     std::vector<double> scales;
     for (const ParityRank* rank : parts.ranks) {
-      const auto found = known.find(ReplicaOf(*rank));
+      const auto found = known.find(DataPlaceOf(*rank));
       if (found != known.end()) scales.push_back(found->second);
     }
     if (scales.size() == parts.size()) return ComparePartsWith(parts, whole, scales);
     PartsComparison found = ComparePartsWith(parts, whole, std::nullopt);
-    if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kNotCompared) return found;
-    for (size_t i = 0; i < parts.size(); ++i) known.emplace(ReplicaOf(*parts.ranks[i]), found.scales[i]);
+    if (found.kind != PartsKind::kBitEqual && found.kind != PartsKind::kEqual) return found;
+    for (size_t i = 0; i < parts.size(); ++i) known.emplace(DataPlaceOf(*parts.ranks[i]), found.scales[i]);
     return found;
-  }
-
-  /// Ranks with the same rows and the same stretch of the sequence.
-  static std::string ReplicaOf(const ParityRank& rank) {
-    std::string out;
-    for (const auto& [axis, group] : rank.axes) {
-      if (axis == "tp" || axis == "pp") continue;
-      const auto at = std::find(group.begin(), group.end(), rank.rank) - group.begin();
-      out += axis + std::to_string(at) + " ";
-    }
-    return out;
   }
 
   void Losses() {
     Each("loss", [&](const ParityEntry& entry, const RankParts& parts) {
       const WholeValues whole = Whole("loss", entry);
       PartsComparison found = CompareParts(parts, whole);
-      if (found.kind == PartsKind::kDiffers && IsMean(parts, whole)) found.kind = PartsKind::kEqual;
+      if (found.kind == PartsKind::kDiffers && LiesAmong(parts, whole)) found.kind = PartsKind::kEqual;
       Row("loss", entry.name, found);
       if (found.kind != PartsKind::kDiffers) return;
       double mean = 0;
@@ -216,14 +219,6 @@ class StepJudge {
                  : ExplainParts(parts, found, Sizes(false)),
            found);
     });
-  }
-
-  /// Means over what each rank has lie around the mean over all.
-  static bool IsMean(const RankParts& parts, const WholeValues& whole) {
-    double low = INFINITY, high = -INFINITY;
-    for (const auto& values : parts.values) low = std::min(low, values.front()), high = std::max(high, values.front());
-    const double slack = 1e-5 * std::abs(whole.values.front());
-    return low < high && whole.values.front() >= low - slack && whole.values.front() <= high + slack;
   }
 
   /// In the order in which backward gives them, where that is known.
@@ -267,11 +262,49 @@ class StepJudge {
     }
     FactorSizes sizes = Sizes(true);
     sizes.for_all = wrong.size() * 10 >= all * 9;
+    std::optional<double> usual;
     for (const Gradient& one : wrong) {
       const RankParts before = PartsOf(runs_.ranks, step_, "local", one.name);
       std::optional<ParityCause> cause = ExplainReduction(one.parts, one.found, before, sizes);
+      if (!cause) cause = Tied(one);
+      if (cause) {
+        Find("gradient", one.name, *cause, one.found);
+        continue;
+      }
+      if (!usual) usual = UsualReduction();
+      FactorSizes own = sizes;
+      own.for_all = false;
+      cause = ExplainApart(one.parts, one.found, before, *usual, own);
       Find("gradient", one.name, cause ? *cause : ExplainParts(one.parts, one.found, sizes), one.found);
+      result_.findings.back().apart = cause.has_value() && result_.findings.size() > 1;
     }
+  }
+
+  /// What most reductions of this run multiply by.
+  double UsualReduction() const {
+    std::vector<double> all;
+    for (const ParityEntry& entry : reference_.phase(step_, "gradient").entries) {
+      const auto own = ReducedBy(PartsOf(runs_.ranks, step_, "gradient", entry.name),
+                                 PartsOf(runs_.ranks, step_, "local", entry.name));
+      if (own) all.push_back(*own);
+    }
+    if (all.empty()) return 1;
+    std::nth_element(all.begin(), all.begin() + static_cast<int64_t>(all.size() / 2), all.end());
+    return all[all.size() / 2];
+  }
+
+  /// A weight of two stages has a second name on the last one, which the reference does not have.
+  std::optional<ParityCause> Tied(const Gradient& one) const {
+    std::set<std::string> told;
+    for (const ParityRank& rank : runs_.ranks) {
+      for (const ParityEntry& entry : rank.phase(step_, "gradient").entries) {
+        if (reference_.phase(step_, "gradient").Find(entry.name) != nullptr || !told.insert(entry.name).second)
+          continue;
+        const RankParts copy = PartsOf(runs_.ranks, step_, "gradient", entry.name);
+        if (auto cause = ExplainTied(one.parts, one.found, entry.name, copy)) return cause;
+      }
+    }
+    return std::nullopt;
   }
 
   void Missing(const std::string& name) {
@@ -289,11 +322,9 @@ class StepJudge {
     // The same parts as replicas: the best of the mappings without a sum.
     const auto mapping = mappings_.find(name);
     for (const RankMapping& other : MappingsOf(parts, whole.shape)) {
-      if (other.IsSum() && !parts.declared()) continue;
+      if (other.IsSum()) continue;
       if (mapping != mappings_.end() && other.places != mapping->second.places) continue;
       found.mapping = other;
-      for (AxisPlace& axis : found.mapping.axes)
-        axis.role = axis.role == AxisRole::kSum ? AxisRole::kReplica : axis.role;
       break;
     }
     found.kind = PartsKind::kDiffers;
@@ -331,6 +362,7 @@ class StepJudge {
       const double moved = std::sqrt(SumOfSquares(whole.values));
       const double least = moved > 0 ? 2 * InfoOf(entry.dtype).eps() * size / moved : 0;
       for (double& bound : found.bounds) bound = std::max(bound, least);
+      if (found.kind == PartsKind::kDiffers) AllowForGradient(change, whole, entry.name, &found);
       if (found.kind == PartsKind::kDiffers && found.bad().empty()) found.kind = PartsKind::kEqual;
       Row("updated", entry.name, found);
       if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
@@ -339,16 +371,38 @@ class StepJudge {
     });
   }
 
+  void AllowForGradient(const RankParts& change, const WholeValues& whole, const std::string& name,
+                        PartsComparison* found) const {
+    const ParityEntry* golden = reference_.phase(step_, "gradient").Find(name);
+    const RankParts parts = PartsOf(runs_.ranks, step_, "gradient", name);
+    if (golden == nullptr || golden->shape != whole.shape || parts.size() == 0) return;
+    const WholeValues gradient = Whole("gradient", *golden);
+    const PartsComparison equal = CompareGradient(parts, gradient, name);
+    if (equal.kind != PartsKind::kEqual && equal.kind != PartsKind::kBitEqual) return;
+    AllowForDoubt(DoubtOf(parts, gradient, equal), change, whole, found);
+  }
+
   const ParityRuns& runs_;
   const ParityRank& reference_;
   int step_;
   ParityResult& result_;
   std::map<std::string, RankMapping> mappings_;                  // of parameters
   std::map<std::string, std::map<std::string, double>> scales_;  // call -> ranks with the same data -> factor
+  OwnMeans own_;
 };
 
 void TakeNotes(const ParityRun& run, ParityResult* result) {
+  std::set<std::string> unknown;
   for (const ParityRank& rank : run) {
+    for (const ParityEntry& entry : rank.phase(0, "parameter").entries) {
+      if (entry.unknown.empty() || !unknown.insert(entry.name).second) continue;
+      result->notes.push_back(
+          Msg("{} says that it is split, and not along which dimension: it is taken by its size", entry.name));
+    }
+    if (!rank.lost.empty() && result->findings.empty() && !result->cannot_say) {
+      result->cannot_say = Msg("msprobe failed on rank {} while it looked at the training ({}): see its messages",
+                               rank.rank, rank.lost.front());
+    }
     for (const auto& [why, what] : rank.notes) {
       std::vector<std::string>& list = result->not_compared[why];
       for (const std::string& one : what) {
@@ -375,18 +429,6 @@ Message PhaseWords(std::string_view phase) {
 }
 
 Message ParityFinding::Sentence() const { return Msg("step {}: {} {}: {}", step, PhaseWords(phase), name, cause.text); }
-
-RankParts PartsOf(const ParityRun& run, int step, const std::string& phase, const std::string& name) {
-  RankParts parts;
-  for (const ParityRank& rank : run) {
-    const ParityEntry* entry = rank.phase(step, phase).Find(name);
-    if (entry == nullptr) continue;
-    parts.ranks.push_back(&rank);
-    parts.entries.push_back(entry);
-    parts.values.push_back(ElementsOf(*entry));
-  }
-  return parts;
-}
 
 ParityResult JudgeParity(const ParityRuns& runs) {
   ParityResult result;

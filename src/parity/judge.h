@@ -10,6 +10,7 @@
 
 #include "base/message.h"
 #include "parity/cause.h"
+#include "parity/parts.h"
 #include "parity/record.h"
 
 namespace msprobe {
@@ -26,6 +27,7 @@ struct ParityFinding {
   ParityCause cause;
   double error = 0, bound = 0;  // relative to the norm of the whole
   bool law = false;             // within the run of the ranks alone
+  bool apart = false;           // does not follow from the findings before it
   Message Sentence() const;
 };
 
@@ -43,6 +45,9 @@ struct ParityResult {
   std::map<std::string, std::vector<std::string>> not_compared;  // why, and what
   std::vector<Message> notes;
   size_t inherited = 0;  // differs behind the first
+  struct Laws {
+    size_t replicas = 0, shards = 0, dropouts = 0, unknown = 0;
+  } laws;  // what was looked at; tensors of which nothing says whether they are replicas
 };
 
 struct ParityRuns {
@@ -51,9 +56,6 @@ struct ParityRuns {
 };
 
 ParityResult JudgeParity(const ParityRuns& runs);
-
-/// The ranks that have a tensor.
-RankParts PartsOf(const ParityRun& run, int step, const std::string& phase, const std::string& name);
 
 /// Adds what is wrong with the norm of the gradients, and with what was clipped by it.
 void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result);

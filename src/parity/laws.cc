@@ -43,10 +43,35 @@ bool Known(const ParityResult& result, const std::string& phase, const std::stri
                      [&](const ParityFinding& f) { return f.phase == phase && f.name == name; });
 }
 
-/// Without a place of their own, parts that were equal before the first step are replicas.
+/// Which parts have to be alike: those of one place, those that a wrapper for data parallelism keeps alike, those that
+/// were equal before the first step, and those whose reduced gradient is the same in every bit.
 class Replicas {
  public:
   explicit Replicas(const ParityRun& ranks) : ranks_(ranks) {}
+
+  /// Parts by what has to be alike.
+  std::vector<std::vector<size_t>> Groups(const std::string& parameter, const RankParts& parts) const {
+    std::vector<std::vector<size_t>> out;
+    std::vector<bool> taken(parts.size());
+    for (size_t first = 0; first < parts.size(); ++first) {
+      if (taken[first]) continue;
+      std::vector<size_t>& group = out.emplace_back(std::vector<size_t>{first});
+      taken[first] = true;
+      for (size_t k = 0; k < group.size(); ++k) {
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const size_t own = group[k];
+          if (taken[i] ||
+              !Of(parameter, *parts.entries[own], parts.ranks[own]->rank, *parts.entries[i], parts.ranks[i]->rank)) {
+            continue;
+          }
+          taken[i] = true;
+          group.push_back(i);
+        }
+      }
+      std::sort(group.begin(), group.end());
+    }
+    return out;
+  }
 
   bool Of(const std::string& parameter, const ParityEntry& a, int first, const ParityEntry& b, int second) const {
     if (!a.boxes.empty() || !b.boxes.empty()) return SameBoxes(a, b);
@@ -54,15 +79,29 @@ class Replicas {
     const ParityEntry* y = Find(second, parameter);
     if (x == nullptr || y == nullptr) return false;
     if (!x->boxes.empty() || !y->boxes.empty()) return x->boxes.size() == y->boxes.size() && SameBoxes(*x, *y);
-    return SameBytes(*x, *y) && !a.valid && !b.valid;
+    if (a.valid || b.valid || a.shape != b.shape || x->shape != y->shape) return false;
+    return SameBytes(*x, *y) || Promised(*x, first, second) || SameGradient(parameter, first, second);
   }
 
  private:
+  const ParityRank& RankOf(int number) const {
+    return *std::find_if(ranks_.begin(), ranks_.end(), [&](const ParityRank& one) { return one.rank == number; });
+  }
   const ParityEntry* Find(int rank, const std::string& name) const {
-    for (const ParityRank& one : ranks_) {
-      if (one.rank == rank) return one.phase(0, "parameter").Find(name);
-    }
-    return nullptr;
+    return RankOf(rank).phase(0, "parameter").Find(name);
+  }
+  bool Promised(const ParityEntry& entry, int first, int second) const {
+    return std::any_of(entry.replica.begin(), entry.replica.end(), [&](const std::string& axis) {
+      const auto group = RankOf(first).axes.find(axis);
+      return group != RankOf(first).axes.end() &&
+             std::find(group->second.begin(), group->second.end(), second) != group->second.end();
+    });
+  }
+  bool SameGradient(const std::string& parameter, int first, int second) const {
+    const ParityEntry* x = RankOf(first).phase(0, "gradient").Find(parameter);
+    const ParityEntry* y = RankOf(second).phase(0, "gradient").Find(parameter);
+    return x != nullptr && y != nullptr && !x->valid && !y->valid && x->partial.empty() && y->partial.empty() &&
+           x->elements() >= kEnough && SameBytes(*x, *y) && !IsConstant(*x);
   }
   const ParityRun& ranks_;
 };
@@ -78,39 +117,54 @@ std::vector<int> Apart(const RankParts& parts, const std::vector<size_t>& replic
   return alone;
 }
 
+/// Parts without a place that differ from the start may be shards, or replicas of which nothing says so.
+void NoteUnknown(const RankParts& parts, const std::vector<std::vector<size_t>>& groups, const std::string& name,
+                 ParityResult* result) {
+  if (parts.declared() || groups.size() < 2) return;
+  ++result->laws.unknown;
+  result->not_compared["it differs from the start, and nothing says whether these are shards or replicas"].push_back(
+      "parameter " + name);
+}
+
+/// True where parts that have to be alike are not.
+bool JudgeGroup(const RankParts& parts, const std::vector<size_t>& same, int step, const std::string& phase,
+                const std::string& name, ParityResult* result) {
+  const size_t first = same.front();
+  const bool equal = std::all_of(same.begin(), same.end(),
+                                 [&](size_t i) { return SameBytes(*parts.entries[first], *parts.entries[i]); });
+  if (equal) return false;
+  const std::vector<int> all = RanksOf(parts, same), alone = Apart(parts, same);
+  const bool known = alone.size() * 2 < all.size();
+  const std::vector<int>& wrong = known ? alone : all;
+  double error = 0;
+  for (const size_t i : same) error = std::max(error, RelativeError(parts.values[i], parts.values[first]));
+  const std::string axis = AxisWith(parts.ranks, all);
+  result->findings.push_back(
+      {step,
+       phase,
+       name,
+       {CauseKind::kReplicaDrift,
+        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its "
+            "norm{}",
+            RanksText(all), error, known ? Msg(", on ranks {}", RanksText(alone)) : Message()),
+        wrong, axis, std::nullopt},
+       error,
+       0,
+       true});
+  return true;
+}
+
 void JudgeReplicas(const ParityRun& ranks, int step, const std::string& phase, ParityResult* result) {
   const Replicas replicas(ranks);
   for (const std::string& name : NamesOf(ranks, step, phase)) {
     if (Known(*result, phase, name)) continue;
     const RankParts parts = PartsOf(ranks, step, phase, name);
-    const std::string parameter = name.substr(0, name.find(' '));
-    std::vector<size_t> same{0};
-    for (size_t i = 1; i < parts.size(); ++i) {
-      if (replicas.Of(parameter, *parts.entries[0], parts.ranks[0]->rank, *parts.entries[i], parts.ranks[i]->rank)) {
-        same.push_back(i);
-      }
+    const std::vector<std::vector<size_t>> groups = replicas.Groups(name.substr(0, name.find(' ')), parts);
+    if (phase == "parameter" && step == 0) NoteUnknown(parts, groups, name, result);
+    for (const std::vector<size_t>& group : groups) {
+      result->laws.replicas += group.size() > 1;
+      if (JudgeGroup(parts, group, step, phase, name, result)) break;
     }
-    const bool equal = std::all_of(same.begin(), same.end(),
-                                   [&](size_t i) { return SameBytes(*parts.entries[0], *parts.entries[i]); });
-    if (equal) continue;
-    const std::vector<int> all = RanksOf(parts, same), alone = Apart(parts, same);
-    const bool known = alone.size() * 2 < all.size();
-    const std::vector<int>& wrong = known ? alone : all;
-    double error = 0;
-    for (const size_t i : same) error = std::max(error, RelativeError(parts.values[i], parts.values[0]));
-    const std::string axis = AxisWith(parts.ranks, all);
-    result->findings.push_back(
-        {step,
-         phase,
-         name,
-         {CauseKind::kReplicaDrift,
-          Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its "
-              "norm{}",
-              RanksText(all), error, known ? Msg(", on ranks {}", RanksText(alone)) : Message()),
-          wrong, axis, std::nullopt},
-         error,
-         0,
-         true});
   }
 }
 
@@ -119,6 +173,7 @@ void JudgeShards(const ParityRun& ranks, ParityResult* result) {
   for (const std::string& name : NamesOf(ranks, 0, "parameter")) {
     const RankParts parts = PartsOf(ranks, 0, "parameter", name);
     if (!parts.declared() || parts.size() < 2) continue;
+    ++result->laws.shards;
     for (size_t i = 1; i < parts.size(); ++i) {
       const ParityEntry &a = *parts.entries[0], &b = *parts.entries[i];
       if (SameBoxes(a, b) || a.elements() < kEnough || !SameBytes(a, b) || IsConstant(a)) continue;
@@ -145,6 +200,7 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
   for (const std::string& name : NamesOf(ranks, step, "dropout")) {
     const RankParts masks = PartsOf(ranks, step, "dropout", name), values = PartsOf(ranks, step, "dropped", name);
     if (masks.size() < 2 || values.size() != masks.size()) continue;
+    ++result->laws.dropouts;
     for (size_t i = 1; i < masks.size(); ++i) {
       const auto group = masks.ranks[0]->axes.find("tp");
       const bool tensor_parallel =

@@ -24,6 +24,7 @@ struct Squares {
   std::map<std::string, double> parameters;                  // of each
   std::map<std::string, std::map<int, double>> split_parts;  // of parameters that are split: what each rank has
   std::map<int, double> own;                                 // of all that a rank holds
+  std::map<std::string, int> marked;                         // as split, though whole on so many ranks of tp
 };
 
 Squares SquaresOf(const ParityRun& run, const ParityRun& reference, int step) {
@@ -44,6 +45,11 @@ Squares SquaresOf(const ParityRun& run, const ParityRun& reference, int step) {
                                                           : first->shape;
     const std::vector<RankMapping> mappings = MappingsOf(parts, shape);
     if (mappings.empty()) continue;
+    const bool wrongly = !first->unknown.empty() || (parts.declared() && first->whole != shape);
+    const auto group = parts.ranks.front()->axes.find("tp");
+    if (wrongly && first->shape == shape && group != parts.ranks.front()->axes.end()) {
+      out.marked[name] = static_cast<int>(group->second.size());
+    }
     double squares = 0;
     for (const double value : WholeOf(parts, mappings.front(), shape)) squares += std::isnan(value) ? 0 : value * value;
     out.all += squares;
@@ -112,17 +118,39 @@ bool EachCountsItsOwn(const ParityRun& ranks, int step, const Squares& s) {
   });
 }
 
-Message WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
-  if (own_alone) {
-    return Msg("rank {} counts what it holds alone: the shards of other ranks are not counted", rank);
+/// What explains a norm, and the parameter that it is about, if it is one.
+struct NormCause {
+  Message text;
+  std::string name;
+};
+
+/// A parameter that is marked as divided, though each rank has the whole, is counted by each.
+std::optional<NormCause> ByMark(double squares, const Squares& s) {
+  double all = 0;
+  for (const auto& [name, copies] : s.marked) {
+    const double more = (copies - 1) * s.parameters.at(name);
+    all += more;
+    const bool alone = more > 4 * s.slack * s.all && NearNorm(squares, s.all + more, s.slack);
+    const bool together = &name == &s.marked.rbegin()->first && NearNorm(squares, s.all + all, s.slack);
+    if (!alone && !(together && all > 4 * s.slack * s.all)) continue;
+    return NormCause{Msg("{} is marked as split and is whole on each rank: it is counted {} times", name, copies),
+                     name};
   }
-  if (auto why = ByAxis(squares, s)) return *why;
+  return std::nullopt;
+}
+
+NormCause WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
+  if (own_alone) {
+    return {Msg("rank {} counts what it holds alone: the shards of other ranks are not counted", rank), ""};
+  }
+  if (auto why = ByMark(squares, s)) return *why;
+  if (auto why = ByAxis(squares, s)) return {*why, ""};
   for (const auto& [name, parts] : s.split_parts) {
     const double all = s.parameters.at(name);
     if (all < 4 * s.slack * s.all) continue;
     for (const auto& [other, held] : parts) {
       if (NearNorm(squares, s.all - all + held, s.slack))
-        return Msg("of {} the part of rank {} alone is counted", name, other);
+        return {Msg("of {} the part of rank {} alone is counted", name, other), name};
     }
   }
   // The same of all layers.
@@ -136,19 +164,19 @@ Message WhyWrong(int rank, double squares, const Squares& s, bool own_alone) {
   for (const auto& [kind, parts] : kinds) {
     for (const auto& [other, held] : parts) {
       if (whole[kind] - held < 4 * s.slack * s.all || !NearNorm(squares, s.all - whole[kind] + held, s.slack)) continue;
-      return Msg("of {} the part of rank {} alone is counted", kind, other);
+      return {Msg("of {} the part of rank {} alone is counted", kind, other), ""};
     }
   }
   for (const auto& [other, held] : s.own) {
     if (other != rank && NearNorm(squares, s.all - held, s.slack))
-      return Msg("the shard of rank {} is not counted", other);
+      return {Msg("the shard of rank {} is not counted", other), ""};
   }
   for (const auto& [name, own] : s.parameters) {
     if (own < 4 * s.slack * s.all) continue;
-    if (NearNorm(squares, s.all - own, s.slack)) return Msg("{} is not counted", name);
-    if (NearNorm(squares, s.all + own, s.slack)) return Msg("{} is counted twice", name);
+    if (NearNorm(squares, s.all - own, s.slack)) return {Msg("{} is not counted", name), name};
+    if (NearNorm(squares, s.all + own, s.slack)) return {Msg("{} is counted twice", name), name};
   }
-  return Msg("no shard that is counted once too often or not at all explains it");
+  return {Msg("no shard that is counted once too often or not at all explains it"), ""};
 }
 
 /// The factor by which a parameter's gradient was clipped on a rank.
@@ -210,13 +238,13 @@ void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result) {
                             right ? PartsKind::kEqual : PartsKind::kDiffers, std::abs(*said / norm - 1),
                             squares.slack});
     if (right) continue;
+    const NormCause why = WhyWrong(rank.rank, *said * *said, squares, EachCountsItsOwn(runs.ranks, step, squares));
     result->findings.push_back(
         {step,
          "norm",
-         "",
+         why.name,
          {CauseKind::kNorm,
-          Msg("rank {} has {:.8g}, its gradients give {:.8g}: {}", rank.rank, *said, norm,
-              WhyWrong(rank.rank, *said * *said, squares, EachCountsItsOwn(runs.ranks, step, squares))),
+          Msg("rank {} has {:.8g}, its gradients give {:.8g}: {}", rank.rank, *said, norm, why.text),
           {rank.rank},
           "",
           std::nullopt},

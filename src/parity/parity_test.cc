@@ -2,81 +2,17 @@
 
 #include <array>
 #include <cmath>
-#include <deque>
-#include <random>
 
-#include "parity/judge.h"
+#include "parity/made_step.h"
 
 namespace msprobe {
 namespace {
 
-using Values = std::vector<float>;
-
-/// A step that is made up: tensors are kept as long as the runs.
-class Made {
- public:
-  ParityRuns runs;
-
-  Made(int ranks, std::map<std::string, std::vector<std::vector<int>>> axes) {
-    for (int r = 0; r < ranks; ++r) {
-      ParityRank& rank = runs.ranks.emplace_back();
-      rank.rank = r, rank.world = ranks, rank.steps = 1;
-      for (const auto& [axis, groups] : axes) {
-        for (const auto& group : groups) {
-          if (std::find(group.begin(), group.end(), r) != group.end()) rank.axes[axis] = group;
-        }
-      }
-    }
-    runs.reference.emplace_back().steps = 1;
-    // Something that is the same everywhere.
-    const Values weight = Noise(12);
-    for (ParityRank& rank : runs.ranks) Add(&rank, "parameter", "w", {3, 4}, weight);
-    Add(&runs.reference.front(), "parameter", "w", {3, 4}, weight);
-  }
-
-  static Values Noise(size_t count, unsigned seed = 1) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal;
-    Values out(count);
-    for (float& value : out) value = normal(random);
-    return out;
-  }
-
-  void Add(ParityRank* rank, const std::string& phase, const std::string& name, std::vector<int64_t> shape,
-           Values values) {
-    kept_.push_back(std::move(values));
-    ParityEntry entry;
-    entry.name = name, entry.dtype = DType::kFloat32, entry.shape = std::move(shape);
-    entry.data = reinterpret_cast<const char*>(kept_.back().data());
-    ParityPhase& to = rank->phases[{0, phase}];
-    to.by_name.emplace(name, to.entries.size());
-    to.entries.push_back(std::move(entry));
-  }
-
-  ParityRank& rank(int number) { return runs.ranks[static_cast<size_t>(number)]; }
-  ParityRank& reference() { return runs.reference.front(); }
-
-  ParityFinding First() {
-    const ParityResult result = JudgeParity(runs);
-    return result.findings.empty() ? ParityFinding{} : result.findings.front();
-  }
-
- private:
-  std::deque<Values> kept_;
-};
-
-Values Times(Values values, float factor) {
-  for (float& value : values) value *= factor;
-  return values;
-}
-
-Values Sum(Values a, const Values& b) {
-  for (size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
-const std::map<std::string, std::vector<std::vector<int>>> kTwoByTwo{{"tp", {{0, 1}, {2, 3}}},
-                                                                     {"dp", {{0, 2}, {1, 3}}}};
+using made::kTwoByTwo;
+using made::Made;
+using made::Sum;
+using made::Times;
+using made::Values;
 
 TEST(Parity, AGradientOfEachRankThatIsAveragedIsEqual) {
   Made made(2, {{"dp", {{0, 1}}}});
@@ -240,59 +176,6 @@ TEST(Parity, AnExchangedGradientIsNoReduction) {
   EXPECT_EQ(made.First().cause.kind, CauseKind::kShardExchanged);
 }
 
-TEST(Parity, WhatTheNormCountsTooOftenIsNamed) {
-  Made made(2, {{"tp", {{0, 1}}}});
-  const Values replica = Made::Noise(16, 2), a = Made::Noise(16, 3), b = Made::Noise(16, 4);
-  Values whole = a;
-  whole.insert(whole.end(), b.begin(), b.end());
-  double squares = 0, alike = 0;
-  for (const float v : whole) squares += static_cast<double>(v) * v;
-  for (const float v : replica) alike += static_cast<double>(v) * v;
-  for (int r = 0; r < 2; ++r) {
-    made.Add(&made.rank(r), "gradient", "norm", {16}, replica);
-    made.Add(&made.rank(r), "gradient", "up", {4, 4}, r == 0 ? a : b);
-    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(squares + 2 * alike)};
-  }
-  made.Add(&made.reference(), "gradient", "norm", {16}, replica);
-  made.Add(&made.reference(), "gradient", "up", {8, 4}, whole);
-  const ParityFinding first = made.First();
-  EXPECT_EQ(first.cause.kind, CauseKind::kNorm);
-  EXPECT_NE(first.cause.text.English().find("what the ranks of tp hold alike is counted 2 times"), std::string::npos);
-}
-
-TEST(Parity, ADistributedOptimizerKeepsARangeOfEachGradient) {
-  Made made(2, {{"dp", {{0, 1}}}});
-  const Values whole = Made::Noise(16, 3);
-  double squares = 0;
-  for (const float v : whole) squares += static_cast<double>(v) * v;
-  for (int r = 0; r < 2; ++r) {
-    made.Add(&made.rank(r), "gradient", "v", {16}, whole);
-    made.rank(r).phases[{0, "gradient"}].entries.back().valid = {r * 6, r == 0 ? 6 : 16};
-    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(squares)};
-  }
-  made.Add(&made.reference(), "gradient", "v", {16}, whole);
-  EXPECT_TRUE(JudgeParity(made.runs).findings.empty());
-}
-
-TEST(Parity, AShardThatOnlyOneRankCountsIsNamed) {
-  Made made(2, {{"tp", {{0, 1}}}});
-  const Values a = Made::Noise(8, 3), b = Made::Noise(8, 4), rest = Made::Noise(16, 5);
-  Values whole = a;
-  whole.insert(whole.end(), b.begin(), b.end());
-  double counted = 0;
-  for (const Values* one : {&a, &rest}) {
-    for (const float v : *one) counted += static_cast<double>(v) * v;
-  }
-  for (int r = 0; r < 2; ++r) {
-    made.Add(&made.rank(r), "gradient", "sinks", {8}, r == 0 ? a : b);
-    made.Add(&made.rank(r), "gradient", "norm", {16}, rest);
-    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(counted)};
-  }
-  made.Add(&made.reference(), "gradient", "sinks", {16}, whole);
-  made.Add(&made.reference(), "gradient", "norm", {16}, rest);
-  EXPECT_NE(made.First().cause.text.English().find("of sinks the part of rank 0 alone is counted"), std::string::npos);
-}
-
 TEST(Parity, OtherWeightsAreNoFault) {
   Made made(2, {{"dp", {{0, 1}}}});
   for (int i = 0; i < 3; ++i) {
@@ -306,18 +189,129 @@ TEST(Parity, OtherWeightsAreNoFault) {
   EXPECT_TRUE(result.findings.empty());
 }
 
-TEST(Parity, WithoutAReferenceReplicasStayEqualInEveryBit) {
-  Made made(4, {{"dp", {{0, 1, 2, 3}}}});
-  made.runs.reference.clear();
-  Values after = Made::Noise(12, 5);
-  for (int r = 0; r < 4; ++r) {
-    if (r == 2) after[3] = std::nextafter(after[3], 10.0F);
-    made.Add(&made.rank(r), "updated", "w", {3, 4}, after);
-    if (r == 2) after[3] = std::nextafter(after[3], -10.0F);
+TEST(Parity, APlacementThatSaysPartialIsReadAsASum) {
+  Made made(2, {{"tp", {{0, 1}}}});
+  const Values a = Made::Noise(16, 2), b = Made::Noise(16, 3), whole = Sum(a, b);
+  double squares = 0;
+  for (const float v : whole) squares += static_cast<double>(v) * v;
+  for (int r = 0; r < 2; ++r) {
+    made.Add(&made.rank(r), "gradient", "norm", {16}, r == 0 ? a : b);
+    ParityEntry& entry = made.Entry(r, "gradient");
+    entry.partial = {"tp"}, entry.whole = {16}, entry.boxes = {{{0}, {16}}};
+    made.rank(r).numbers[{0, "norm"}] = {std::sqrt(squares)};
   }
+  made.Add(&made.reference(), "gradient", "norm", {16}, whole);
+  EXPECT_TRUE(JudgeParity(made.runs).findings.empty());
+}
+
+/// Two data-parallel ranks of two tensor-parallel ones; the model returns the mean loss of its own rows.
+ParityFinding OwnLosses(float share, float behind) {
+  Made made(4, kTwoByTwo);
+  const Values rows = Made::Noise(32, 5);
+  for (int r = 0; r < 4; ++r) {
+    const auto first = rows.begin() + (r / 2) * 16;
+    made.Add(&made.rank(r), "forward", "model#0", {}, {r < 2 ? 1.0F : 3.0F});
+    made.Add(&made.rank(r), "backward", "model#0", {}, {share});
+    made.Add(&made.rank(r), "backward", "norm#0", {2, 8}, Times(Values(first, first + 16), 2 * share * behind));
+  }
+  made.Add(&made.reference(), "forward", "model#0", {}, {2});
+  made.Add(&made.reference(), "backward", "model#0", {}, {1});
+  made.Add(&made.reference(), "backward", "norm#0", {4, 8}, rows);
+  return made.First();
+}
+
+TEST(Parity, ALossThatTheModelReturnsIsEachRanksOwn) {
+  EXPECT_EQ(OwnLosses(1, 1).phase, "");
+  EXPECT_EQ(OwnLosses(0.5F, 1).phase, "");
+  const ParityFinding twice = OwnLosses(1, 2);
+  EXPECT_EQ(twice.name, "norm#0");
+  EXPECT_EQ(twice.cause.kind, CauseKind::kReducedTwice);
+}
+
+TEST(Parity, TheGradientOfWhatAllRowsShareIsASumWhateverIsBehindIt) {
+  Made made(2, {{"dp", {{0, 1}}}});
+  const Values rows = Made::Noise(32, 5), a = Made::Noise(8, 6), b = Made::Noise(8, 7);
+  for (int r = 0; r < 2; ++r) {
+    const auto first = rows.begin() + r * 16;
+    const float own = r == 0 ? 1.9F : 2.1F;  // by local token counts
+    made.Add(&made.rank(r), "backward", "block#0", {2, 8}, Times(Values(first, first + 16), own));
+    made.Add(&made.rank(r), "backward", "positions#0", {8}, Times(r == 0 ? a : b, own));
+    made.Add(&made.rank(r), "backward", "words#0", {2, 8}, Made::Noise(16, static_cast<unsigned>(r + 20)));
+  }
+  made.Add(&made.reference(), "backward", "block#0", {4, 8}, rows);
+  made.Add(&made.reference(), "backward", "positions#0", {8}, Sum(a, b));
+  made.Add(&made.reference(), "backward", "words#0", {4, 8}, Made::Noise(32, 30));
+  EXPECT_EQ(made.First().name, "words#0");
+}
+
+TEST(Parity, AStepOfAGradientThatIsRoundingAloneMayGoEitherWay) {
+  const auto first = [](float off) {
+    Made made(2, {{"dp", {{0, 1}}}});
+    const Values before = Made::Noise(16, 2);
+    Values gradient = Made::Noise(16, 3), other = gradient;
+    gradient[5] = 1e-9F, other[5] = -1e-9F;
+    const auto after = [&](const Values& g) {
+      Values out = before;
+      for (size_t e = 0; e < out.size(); ++e) out[e] -= g[e] > 0 ? 1e-2F : -1e-2F;
+      return out;
+    };
+    for (int r = 0; r < 2; ++r) {
+      made.Add(&made.rank(r), "parameter", "v", {16}, before);
+      made.Add(&made.rank(r), "gradient", "v", {16}, other);
+      Values updated = after(other);
+      updated[7] += off;
+      made.Add(&made.rank(r), "updated", "v", {16}, updated);
+    }
+    made.Add(&made.reference(), "parameter", "v", {16}, before);
+    made.Add(&made.reference(), "gradient", "v", {16}, gradient);
+    made.Add(&made.reference(), "updated", "v", {16}, after(gradient));
+    return made.First();
+  };
+  EXPECT_EQ(first(0).phase, "");
+  EXPECT_EQ(first(5e-3F).phase, "updated");
+}
+
+TEST(Parity, StagesWithOtherWeightsCannotBeCompared) {
+  Made made(2, {{"pp", {{0, 1}}}});
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "layer" + std::to_string(i), bias = "bias" + std::to_string(i);
+    const Values weight = Made::Noise(12, static_cast<unsigned>(i + 2));
+    made.Add(&made.reference(), "parameter", name, {12}, weight);
+    made.Add(&made.reference(), "parameter", bias, {12}, Values(12));
+    made.Add(&made.rank(i / 2), "parameter", name, {12},
+             i < 2 ? weight : Made::Noise(12, static_cast<unsigned>(i + 20)));
+    made.Add(&made.rank(i / 2), "parameter", bias, {12}, Values(12));
+  }
+  const ParityResult result = JudgeParity(made.runs);
+  ASSERT_TRUE(result.cannot_say.has_value());
+  EXPECT_NE(result.cannot_say->English().find("could not be made equal on stage 1: 2 of 2"), std::string::npos);
+}
+
+TEST(Parity, APartOfATiedWeightThatIsMissingIsNamed) {
+  Made made(2, {{"pp", {{0, 1}}}});
+  const Values a = Made::Noise(12, 5), b = Made::Noise(12, 6);
+  made.Add(&made.rank(0), "gradient", "embed", {12}, a);
+  made.Add(&made.rank(1), "gradient", "head", {12}, b);
+  made.Add(&made.reference(), "gradient", "embed", {12}, Sum(a, b));
   const ParityFinding first = made.First();
-  EXPECT_EQ(first.cause.kind, CauseKind::kReplicaDrift);
-  EXPECT_EQ(first.cause.ranks, std::vector<int>{2});
+  EXPECT_EQ(first.cause.kind, CauseKind::kPartialSum);
+  EXPECT_EQ(first.cause.axis, "pp");
+}
+
+TEST(Parity, ASecondFaultBehindAnotherIsNamedByWhatItsReductionDoes) {
+  Made made(2, {{"tp", {{0, 1}}}});
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = "norm" + std::to_string(i);
+    const Values own = Made::Noise(16, static_cast<unsigned>(i + 20));  // of other values than the reference has
+    for (int r = 0; r < 2; ++r) {
+      made.Add(&made.rank(r), "local", name, {16}, own);
+      made.Add(&made.rank(r), "gradient", name, {16}, Times(own, i == 2 ? 2 : 1));
+    }
+    made.Add(&made.reference(), "gradient", name, {16}, Made::Noise(16, static_cast<unsigned>(i + 40)));
+  }
+  for (const ParityFinding& one : JudgeParity(made.runs).findings) {
+    EXPECT_EQ(one.cause.kind == CauseKind::kReducedTwice, one.name == "norm2") << one.name;
+  }
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ void Keep(const ParityEntry& entry, std::vector<double>* values) {
 }
 
 /// Each part plus those of the ranks that differ from it in the summed axes only.
-std::vector<std::vector<double>> Added(const RankParts& parts, const RankMapping& mapping) {
+std::vector<std::vector<double>> Added(const RankParts& parts, const RankMapping& mapping,
+                                       const std::optional<std::vector<double>>& scales) {
   const auto coordinates = CoordinatesOf(parts.ranks);
   const std::vector<std::string> sums = mapping.Sums();
   std::map<std::vector<int>, std::vector<double>> totals;
@@ -39,7 +40,8 @@ std::vector<std::vector<double>> Added(const RankParts& parts, const RankMapping
     std::vector<double>& total = totals[key(i)];
     if (total.empty()) total.resize(parts.values[i].size());
     if (total.size() != parts.values[i].size()) continue;
-    for (size_t e = 0; e < total.size(); ++e) total[e] += parts.values[i][e];
+    const double scale = scales ? (*scales)[i] : 1;
+    for (size_t e = 0; e < total.size(); ++e) total[e] += parts.values[i][e] / scale;
   }
   std::vector<std::vector<double>> out;
   for (size_t i = 0; i < parts.size(); ++i) out.push_back(totals[key(i)]);
@@ -62,7 +64,7 @@ Trial Try(const RankParts& parts, const WholeValues& whole, const RankMapping& m
   Trial trial;
   PartsComparison& found = trial.found;
   found.mapping = mapping;
-  const std::vector<std::vector<double>> values = mapping.IsSum() ? Added(parts, mapping) : parts.values;
+  const std::vector<std::vector<double>> values = mapping.IsSum() ? Added(parts, mapping, scales) : parts.values;
   bool bits = !mapping.IsSum();
   for (size_t i = 0; i < parts.size(); ++i) {
     std::vector<double> expected = Taken(whole.values, whole.shape, mapping.places[i]);
@@ -78,7 +80,7 @@ Trial Try(const RankParts& parts, const WholeValues& whole, const RankMapping& m
       scale = squares > 0 ? Dot(own, expected) / squares : 1;
       if (!(std::abs(scale) > 0) || !std::isfinite(scale)) scale = 1;
     }
-    if (scale != 1) {
+    if (scale != 1 && !(scales && mapping.IsSum())) {  // summands are scaled before they are added up
       for (double& value : own) value /= scale;
     }
     bits = bits && own == expected;

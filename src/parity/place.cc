@@ -124,6 +124,20 @@ std::vector<AxisPlace> RolesOf(const std::string& axis, const std::vector<int64_
   return out;
 }
 
+/// What an axis does to declared parts.
+AxisPlace DeclaredAlong(const RankParts& parts, const std::string& axis, const RankMapping& mapping) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (parts.ranks[i]->axes.at(axis) != parts.ranks[j]->axes.at(axis)) continue;
+      const auto &a = mapping.places[i].indices, &b = mapping.places[j].indices;
+      for (size_t d = 0; d < a.size(); ++d) {
+        if (a[d] != b[d]) return {axis, AxisRole::kSplit, static_cast<int>(d), 0};
+      }
+    }
+  }
+  return {axis, AxisRole::kReplica, 0, 0};
+}
+
 RankMapping Declared(const RankParts& parts, const std::vector<int64_t>& whole, const Coordinates& coordinates) {
   RankMapping mapping;
   for (const ParityEntry* entry : parts.entries) {
@@ -137,12 +151,7 @@ RankMapping Declared(const RankParts& parts, const std::vector<int64_t>& whole, 
       }
     }
   }
-  for (const auto& [axis, own] : coordinates) {
-    const auto& partial = parts.entries.front()->partial;
-    AxisPlace place{axis, AxisRole::kReplica, 0, 0};
-    if (std::find(partial.begin(), partial.end(), axis) != partial.end()) place.role = AxisRole::kSum;
-    mapping.axes.push_back(place);
-  }
+  for (const auto& one : coordinates) mapping.axes.push_back(DeclaredAlong(parts, one.first, mapping));
   return mapping;
 }
 
@@ -164,6 +173,7 @@ std::string RankMapping::Text() const {
       case AxisRole::kRows: out += fmt::format("{} has blocks of {} rows", axis.axis, axis.block); break;
       case AxisRole::kHalves: out += fmt::format("{} splits both halves of dim {}", axis.axis, axis.dim); break;
       case AxisRole::kSum: out += fmt::format("{} summands", axis.axis); break;
+      case AxisRole::kMean: out += fmt::format("{} has means of its own rows", axis.axis); break;
     }
   }
   return out.empty() ? "whole" : out;
@@ -206,10 +216,13 @@ Coordinates CoordinatesOf(const std::vector<const ParityRank*>& ranks) {
 
 std::vector<RankMapping> MappingsOf(const RankParts& parts, const std::vector<int64_t>& whole) {
   const Coordinates coordinates = CoordinatesOf(parts.ranks);
-  if (parts.declared()) {
-    for (const ParityEntry* entry : parts.entries) {
-      if (entry->whole != whole) return {};
-    }
+  const auto all = [&](auto holds) { return std::all_of(parts.entries.begin(), parts.entries.end(), holds); };
+  const bool as_declared = parts.declared() && all([&](const ParityEntry* entry) { return entry->whole == whole; });
+  // What is marked as divided, and is the whole on each rank, is marked wrongly.
+  if (parts.declared() && !as_declared && !all([&](const ParityEntry* entry) { return entry->shape == whole; })) {
+    return {};
+  }
+  if (as_declared) {
     RankMapping declared = Declared(parts, whole, coordinates);
     for (size_t i = 0; i < parts.size(); ++i) {
       size_t count = 1;

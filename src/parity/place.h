@@ -18,6 +18,7 @@ enum class AxisRole : uint8_t {
   kRows,    ///< rows of a batch that were joined with another dimension: every n-th block of rows
   kHalves,  ///< each part has its piece of two halves: gate and up
   kSum,     ///< every rank holds a summand
+  kMean,    ///< every rank has its own, of its rows, and the whole is their mean
 };
 
 struct AxisPlace {

@@ -32,7 +32,8 @@ bool ReadEntry(const JsonValue& json, std::string_view data, ParityEntry* entry)
   entry->dtype = ParseDType(json["dtype"].Text());
   entry->shape = Integers(json["shape"]);
   entry->whole = Integers(json["whole"]);
-  entry->partial = Texts(json["partial"]);
+  entry->partial = Texts(json["partial"]), entry->mean = Texts(json["mean"]);
+  entry->replica = Texts(json["replica"]), entry->unknown = json["unknown"].Text();
   for (const JsonValue& box : json["boxes"].Items()) {
     ParityBox& own = entry->boxes.emplace_back(ParityBox{Integers(box[0]), Integers(box[1])});
     if (own.begin.size() != entry->whole.size() || own.size.size() != entry->whole.size()) return false;
@@ -85,7 +86,7 @@ StatusOr<ParityRank> ReadRank(const std::string& directory) {
   JsonDoc json;
   MSP_RETURN_IF_ERROR(ParseJson(rank.head->text(), path, &json));
   rank.rank = json["rank"].Int32(), rank.world = json["world"].Int32(), rank.steps = json["steps"].Int32();
-  rank.engine = json["engine"].Text();
+  rank.engine = json["engine"].Text(), rank.lost = Texts(json["lost"]);
   rank.python = json["versions"]["python"].Text(), rank.torch = json["versions"]["torch"].Text();
   for (const JsonMember& axis : json["axes"].Members()) {
     for (const JsonValue& one : axis.value.Items()) rank.axes[std::string(axis.name)].push_back(one.Int32());

@@ -29,7 +29,9 @@ struct ParityEntry {
   // Where the place in the whole is known: the boxes of it that lie here, one behind the other in the first dimension.
   std::vector<int64_t> whole;
   std::vector<ParityBox> boxes;
-  std::vector<std::string> partial;                  // axes over which this is a summand
+  std::vector<std::string> partial, mean;            // axes over which the whole is the sum of these, or their mean
+  std::vector<std::string> replica;                  // axes over which a wrapper keeps it alike
+  std::string unknown;                               // the axis that divides it, nothing says how
   std::optional<std::pair<int64_t, int64_t>> valid;  // elements that this rank keeps, in C order
   int64_t elements() const;
 };
@@ -48,6 +50,7 @@ struct ParityRank {
   std::map<std::pair<int, std::string>, std::vector<double>> numbers;  // norm, limit
   std::map<std::pair<int, std::string>, std::vector<std::string>> texts;
   std::map<std::string, std::vector<std::string>> notes;  // why something is not compared, and what
+  std::vector<std::string> lost;                          // what failed while it looked
   std::string python, torch, engine;
   std::unique_ptr<MappedFile> head, tensors;
 

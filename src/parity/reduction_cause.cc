@@ -1,8 +1,10 @@
 // How a gradient was put together from what the ranks had: as a sum of those with weights, which are solved for.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "parity/cause.h"
+#include "parity/parts.h"
 
 namespace msprobe {
 namespace {
@@ -93,7 +95,66 @@ bool Uniform(const std::vector<double>& weights, const Basis& basis) {
   return true;
 }
 
+size_t DataPlaces(const RankParts& parts, const std::vector<int>* among) {
+  std::set<std::string> places;
+  for (const ParityRank* rank : parts.ranks) {
+    if (among == nullptr || std::find(among->begin(), among->end(), rank->rank) != among->end()) {
+      places.insert(DataPlaceOf(*rank));
+    }
+  }
+  return places.size();
+}
+
 }  // namespace
+
+std::optional<ParityCause> ExplainTied(const RankParts& parts, const PartsComparison& found, const std::string& other,
+                                       const RankParts& copy) {
+  std::vector<int> with;
+  for (const size_t i : found.bad()) {
+    bool explained = false;
+    for (size_t j = 0; j < copy.size() && !explained; ++j) {
+      if (!SameBut(*parts.ranks[i], *copy.ranks[j], {"pp"}) || copy.values[j].size() != parts.values[i].size())
+        continue;
+      std::vector<double> sum = parts.values[i];
+      for (size_t e = 0; e < sum.size(); ++e) sum[e] += copy.values[j][e];
+      explained = RelativeError(sum, found.expected[i]) <= 4 * found.bounds[i];
+      if (explained) with.push_back(copy.ranks[j]->rank);
+    }
+    if (!explained) return std::nullopt;
+  }
+  if (with.empty()) return std::nullopt;
+  return ParityCause{
+      CauseKind::kPartialSum,
+      Msg("never added up over the stages: the part that {} on ranks {} has is missing", other, RanksText(with)),
+      RanksOf(parts, found.bad()), "pp", std::nullopt};
+}
+
+std::optional<double> ReducedBy(const RankParts& parts, const RankParts& before) {
+  if (parts.size() == 0 || before.size() < 2 || parts.entries.front()->valid) return std::nullopt;
+  const Basis basis = BasisOf(before, parts.values.front().size());
+  const std::vector<double> is = WeightsOf(parts.values.front(), basis);
+  std::optional<double> factor;
+  for (size_t i = 0; i < is.size(); ++i) {
+    if (std::abs(is[i]) <= kNothing) continue;
+    const double own = is[i] * static_cast<double>(DataPlaces(before, nullptr)) /
+                       static_cast<double>(DataPlaces(before, &basis.ranks[i]));
+    if (factor && std::abs(own - *factor) > 2 * kExplained * std::abs(*factor)) return std::nullopt;
+    factor = own;
+  }
+  return factor;
+}
+
+std::optional<ParityCause> ExplainApart(const RankParts& parts, const PartsComparison& found, const RankParts& before,
+                                        double usual, const FactorSizes& sizes) {
+  const auto own = ReducedBy(parts, before);
+  if (!own || std::abs(*own - usual) <= 4 * kExplained * std::abs(usual)) return std::nullopt;
+  std::vector<size_t> all(parts.size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  ParityCause cause = ExplainFactor(*own / usual, parts, all, found.mapping, sizes);
+  if (cause.axis.empty()) return std::nullopt;  // what is no number of ranks may be anything
+  cause.text = Msg("apart from what comes in: {}", cause.text);
+  return cause;
+}
 
 std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsComparison& found,
                                             const RankParts& before, const FactorSizes& sizes) {
