@@ -437,7 +437,7 @@ ParityResult JudgeParity(const ParityRuns& runs) {
   for (int step = 0; step < steps && !result.cannot_say; ++step) {
     const size_t before = result.findings.size();
     if (!runs.reference.empty()) StepJudge(runs, step, &result).Run();
-    JudgeLaws(runs.ranks, step, &result);
+    JudgeLaws(runs, step, &result);
     if (result.findings.size() > before) break;  // what follows is computed from it
   }
   TakeNotes(runs.ranks, &result);

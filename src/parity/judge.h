@@ -61,7 +61,7 @@ ParityResult JudgeParity(const ParityRuns& runs);
 void JudgeNorm(const ParityRuns& runs, int step, ParityResult* result);
 
 /// Adds what no reference is needed for: replicas are equal, bit by bit, shards are not, and what is dropped differs
-/// where values do.
-void JudgeLaws(const ParityRun& ranks, int step, ParityResult* result);
+/// where values do. Without a reference, what nothing is known of is listed.
+void JudgeLaws(const ParityRuns& runs, int step, ParityResult* result);
 
 }  // namespace msprobe

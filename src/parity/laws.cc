@@ -118,12 +118,15 @@ std::vector<int> Apart(const RankParts& parts, const std::vector<size_t>& replic
 }
 
 /// Parts without a place that differ from the start may be shards, or replicas of which nothing says so.
-void NoteUnknown(const RankParts& parts, const std::vector<std::vector<size_t>>& groups, const std::string& name,
-                 ParityResult* result) {
-  if (parts.declared() || groups.size() < 2) return;
-  ++result->laws.unknown;
-  result->not_compared["it differs from the start, and nothing says whether these are shards or replicas"].push_back(
-      "parameter " + name);
+void NoteUnknown(const ParityRun& ranks, ParityResult* result) {
+  const Replicas replicas(ranks);
+  for (const std::string& name : NamesOf(ranks, 0, "parameter")) {
+    const RankParts parts = PartsOf(ranks, 0, "parameter", name);
+    if (parts.declared() || replicas.Groups(name, parts).size() < 2) continue;
+    ++result->laws.unknown;
+    result->not_compared["it differs from the start, and nothing says whether these are shards or replicas"].push_back(
+        "parameter " + name);
+  }
 }
 
 /// True where parts that have to be alike are not.
@@ -160,7 +163,6 @@ void JudgeReplicas(const ParityRun& ranks, int step, const std::string& phase, P
     if (Known(*result, phase, name)) continue;
     const RankParts parts = PartsOf(ranks, step, phase, name);
     const std::vector<std::vector<size_t>> groups = replicas.Groups(name.substr(0, name.find(' ')), parts);
-    if (phase == "parameter" && step == 0) NoteUnknown(parts, groups, name, result);
     for (const std::vector<size_t>& group : groups) {
       result->laws.replicas += group.size() > 1;
       if (JudgeGroup(parts, group, step, phase, name, result)) break;
@@ -231,9 +233,11 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
 
 }  // namespace
 
-void JudgeLaws(const ParityRun& ranks, int step, ParityResult* result) {
+void JudgeLaws(const ParityRuns& runs, int step, ParityResult* result) {
+  const ParityRun& ranks = runs.ranks;
   if (step == 0) {
     JudgeShards(ranks, result);
+    if (runs.reference.empty()) NoteUnknown(ranks, result);
   }
   JudgeReplicas(ranks, step, "parameter", result);
   JudgeDropout(ranks, step, result);

@@ -45,6 +45,13 @@ def before(fault, net, mesh):
         block.norm.eps = 0.1
 
 
+def wrapped(fault, net):
+    """Behind the wrapper, which has made the replicas alike."""
+    if fault == "head_by_rank":
+        torch.manual_seed(dist.get_rank())
+        torch.nn.init.xavier_uniform_(net.head.weight)
+
+
 def biased(module, x):
     """The bias is added before the sum, by each rank."""
     summand = functional.linear(x, module.weight) + module.bias

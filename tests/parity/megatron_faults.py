@@ -114,6 +114,14 @@ def clipped_on_one_rank(run):
     optimizers.clip_grad_by_total_norm_fp32 = lambda *a, **k: own(*a, **k) if dist.get_rank() == 0 else None
 
 
+def marked_as_split(chunk):
+    """It is whole on each rank; no attribute says along which dimension it would be divided."""
+    for name, p in chunk.named_parameters():
+        if name.endswith("final_layernorm.weight"):
+            p.tensor_model_parallel = True
+            vars(p).pop("partition_dim", None)
+
+
 def drift(run):
     if dist.get_rank() == 1:
         with torch.no_grad():
@@ -142,6 +150,7 @@ FAULTS = {
     "gradient_exchanged": on_gradients(exchanged),
     "not_finalized": Fault(None, not_finalized),
     "counted_on_each": Fault(None, counted_on_each),
+    "marked_as_split": Fault(marked_as_split),
     "norm_of_one_rank": Fault(None, norm_of_one_rank),
     "no_clipping": Fault(None, no_clipping),
     "clipped_on_one_rank": Fault(None, clipped_on_one_rank),

@@ -74,6 +74,8 @@ CLEAN = {
     "hand": (2, HAND),
     "hand4": (4, HAND),
     "dropout": (2, f"{HAND} --dropout 0.2"),
+    "sequence": (2, "sequence --tp 2"),
+    "loss_in_model": (4, f"{HAND} --loss_in_model"),
 }
 
 
@@ -94,7 +96,7 @@ FAULTS = {
     "replica_before": (4, HAND, "parameter", NORM, ("replica_drift",)),
     "bias_on_each": (2, HAND, "forward", DOWN, ("reduced_twice",)),
     "wrong_group": (4, HAND, "gradient", NORM, ("wrong_group",)),
-    "never_reduced": (4, HAND, "gradient", UP, ("partial_sum",)),
+    "never_reduced": (4, f"{HAND} --loss_in_model", "gradient", UP, ("partial_sum",)),
     "sum": (4, HAND, "gradient", "head.bias", ("sum_for_mean",)),
     "local_tokens": (2, "ddp --masked", "gradient", "head.bias", ("local_token_counts",)),
     "micro_batches": (2, "ddp --micro_batches 2", "loss", "loss#0", ("scaled",)),
@@ -115,6 +117,12 @@ def test_a_fault_between_ranks_of_pytorch(tmp_path, fault):
     steps = 2 if fault == "drift_after" else 1
     answer = parity(tmp_path, ranks, ["train.py", *arguments.split(), "--fault", fault], "--steps", steps)
     assert_found(answer, phase, name, *causes)
+
+
+@pytest.mark.deep
+def test_a_replica_that_was_begun_again_behind_its_wrapper(tmp_path):
+    answer = parity(tmp_path, 2, ["train.py", "ddp", "--fault", "head_by_rank"], "--laws")
+    assert_found(answer, "parameter", "head.weight", "replica_drift")
 
 
 @pytest.mark.deep
@@ -150,6 +158,7 @@ MEGATRON = {
     "twice_over_tp": ("tp=2,dp=2", "gradient", f"{LAYERS}.1.input_layernorm.weight", "reduced_twice"),
     "counted_on_each": ("tp=2", "norm", "", "gradient_norm"),
     "norm_of_one_rank": ("tp=2", "norm", "", "gradient_norm"),
+    "marked_as_split": ("tp=2", "norm", "decoder.final_layernorm.weight", "gradient_norm"),
     "no_clipping": ("tp=2", "clipped", "embedding.word_embeddings.weight", "not_clipped"),
     "gradient_exchanged": ("tp=2", "gradient", f"{LAYERS}.1.mlp.linear_fc2.weight", "shard_exchanged"),
 }

@@ -1,6 +1,7 @@
 """A small model in the parallel layouts of PyTorch: `torchrun --nproc_per_node N train.py LAYOUT [--tp N] [--fault NAME]`.
 
-LAYOUT is ddp, fsdp, tensor (DTensor), fsdp_tensor (both), or hand: column and row parallel layers as Megatron-LM writes them.
+LAYOUT is ddp, fsdp, tensor (DTensor), fsdp_tensor (both), sequence (DTensor, norms by SequenceParallel), or hand: column and row
+parallel layers as Megatron-LM writes them.
 Batches come by a DataLoader, except of rank-local generators (--iterator).
 """
 
@@ -42,11 +43,12 @@ class Net(nn.Module):
         self.norm = nn.LayerNorm(HIDDEN)
         self.head = nn.Linear(HIDDEN, VOCAB)
 
-    def forward(self, ids):
+    def forward(self, ids, labels=None):
         x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        logits = self.head(self.norm(x))
+        return logits if labels is None else functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
 
 
 def plain(kind, inputs, outputs):
@@ -126,6 +128,8 @@ def build(options, mesh):
 
         for block in net.blocks:
             parallelize_module(block, mesh["tp"], {"up": ColwiseParallel(), "down": RowwiseParallel()})
+    if options.layout == "sequence" and mesh["tp"].size() > 1:
+        sequence_parallel(net, mesh["tp"])
     if "fsdp" in options.layout:
         from torch.distributed.fsdp import fully_shard
 
@@ -133,6 +137,27 @@ def build(options, mesh):
             fully_shard(block, mesh=mesh["dp"])
         fully_shard(net, mesh=mesh["dp"])
     return net
+
+
+def sequence_parallel(net, mesh):
+    """A plan as that of torchtitan: norms on a part of the sequence, so that their gradients are partial sums."""
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        SequenceParallel,
+        parallelize_module,
+    )
+
+    plan = {
+        "embed": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+        "head": ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate()),
+    }
+    parallelize_module(net, mesh, plan)
+    up, down = ColwiseParallel(input_layouts=Shard(1)), RowwiseParallel(output_layouts=Shard(1))
+    for block in net.blocks:
+        parallelize_module(block, mesh, {"norm": SequenceParallel(), "up": up, "down": down})
 
 
 def batches(options, mesh):
@@ -184,8 +209,8 @@ def local(tensor):
 
 def clip(net, mesh, options, limit=0.25):
     """The norm of the whole model, of which each rank has shards and replicas; clip_grad_norm_ refuses several meshes."""
-    if options.layout in ("ddp", "fsdp"):
-        return nn.utils.clip_grad_norm_(net.parameters(), limit)
+    if options.layout in ("ddp", "fsdp", "sequence"):
+        return nn.utils.clip_grad_norm_(net.parameters(), limit, foreach=False)
     return None
 
 
@@ -195,7 +220,10 @@ def step(net, optimizer, mesh, options, micro_batches):
     optimizer.zero_grad()
     parts = options.micro_batches
     for ids, weights in micro_batches:
-        loss = loss_of(options, mesh, net(ids[:, :-1]), ids, weights)
+        if options.loss_in_model:
+            loss = net(ids[:, :-1], ids[:, 1:])
+        else:
+            loss = loss_of(options, mesh, net(ids[:, :-1]), ids, weights)
         (loss if options.fault == "micro_batches" else loss / parts).backward()
     reduce_gradients(net, mesh, options)
     faults.after_backward(options.fault, net, mesh)
@@ -207,11 +235,12 @@ def step(net, optimizer, mesh, options, micro_batches):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("layout", choices=("ddp", "fsdp", "tensor", "fsdp_tensor", "hand"))
+    parser.add_argument("layout", choices=("ddp", "fsdp", "tensor", "fsdp_tensor", "sequence", "hand"))
     parser.add_argument("--tp", type=int, default=1)
     parser.add_argument("--fault", default="")
     parser.add_argument("--iterator", action="store_true")
     parser.add_argument("--masked", action="store_true")
+    parser.add_argument("--loss_in_model", action="store_true")
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--micro_batches", type=int, default=1)
     options = parser.parse_args()
@@ -227,6 +256,7 @@ def main():
         options.fault = ""
     if options.layout == "ddp":
         net = DistributedDataParallel(net)
+        faults.wrapped(options.fault, net.module)
     optimizer = torch.optim.AdamW(net.parameters(), 1e-3)
     if options.dropout:
         torch.manual_seed(1 + dist.get_rank() if options.fault == "dropout_differs" else 1)

@@ -312,7 +312,7 @@ class Parity(Client):
     def _output(self, name: str, value: torch.Tensor) -> None:
         step = self._step
         self._record.add("forward", step, name, value, place_of(value))
-        if not value.requires_grad:
+        if not value.requires_grad or value.is_leaf:  # a parameter that a module returns has one gradient, of all calls
             return
 
         def backward(gradient: torch.Tensor) -> Any:
