@@ -89,10 +89,9 @@ def _watch_megatron(client: Any, module: Any) -> None:
             result = original(self, *args, **kwargs)
         finally:
             running.pop()
-        config = getattr(self, "config", None)
-        if isinstance(result, tuple) and len(result) > 1 and result[1] is not None and config is not None:
-            if config.clip_grad > 0:
-                client.clipped(result[1], config.clip_grad)
+        limit = getattr(getattr(self, "config", None), "clip_grad", None) or 0
+        if isinstance(result, tuple) and len(result) > 1 and result[1] is not None and limit > 0:
+            client.clipped(result[1], limit)
         client.within(None)
         return result
 
@@ -108,9 +107,13 @@ def _watch_deepspeed(client: Any, module: Any) -> None:
         client.within(self)
         client.before_reduction_is_used(self)
         result = original(self, *args, **kwargs)
-        norm = self.get_global_grad_norm()
-        if norm is not None and self.gradient_clipping() > 0:
-            client.clipped(norm, self.gradient_clipping())
+
+        def clipping() -> None:
+            norm = self.get_global_grad_norm()
+            if norm is not None and self.gradient_clipping() > 0:
+                client.clipped(norm, self.gradient_clipping())
+
+        client.unseen(clipping)
         client.within(None)
         return result
 
