@@ -78,9 +78,32 @@ class StepJudge {
     for (const ParityRank& rank : runs_.ranks) {
       for (const ParityEntry& entry : rank.phase(step_, phase).entries) {
         if (reference_.phase(step_, phase).Find(entry.name) != nullptr || !told.insert(entry.name).second) continue;
-        NotCompared("only the ranks have it", phase + " " + entry.name);
+        if (!IsCopy(phase, entry.name)) NotCompared("only the ranks have it", phase + " " + entry.name);
       }
     }
+  }
+
+  /// A second name of a weight that the reference has once: it stays what the other stage has.
+  bool IsCopy(const std::string& phase, const std::string& name) {
+    if (phase != "parameter" && phase != "updated") return false;
+    const std::string of = CopyOf(runs_.ranks, step_, name);
+    if (of.empty() || reference_.phase(step_, phase).Find(of) == nullptr) return false;
+    const std::vector<int> wrong = NotAsOn(runs_.ranks, step_, phase, name, of);
+    result_.rows.push_back(
+        {step_, phase, name, "copy of " + of, wrong.empty() ? PartsKind::kBitEqual : PartsKind::kDiffers, 0, 0});
+    if (wrong.empty()) return true;
+    result_.findings.push_back({step_,
+                                phase,
+                                name,
+                                {CauseKind::kReplicaDrift,
+                                 Msg("a copy of {} that is no longer equal to it, on ranks {}", of, RanksText(wrong)),
+                                 wrong,
+                                 "pp",
+                                 {}},
+                                0,
+                                0,
+                                true});
+    return true;
   }
 
   void Parameters() {

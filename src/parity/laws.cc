@@ -9,11 +9,6 @@ namespace {
 
 constexpr int64_t kEnough = 16;  // elements that are not equal by chance
 
-bool SameBytes(const ParityEntry& a, const ParityEntry& b) {
-  return a.dtype == b.dtype && a.shape == b.shape &&
-         std::equal(a.data, a.data + static_cast<size_t>(a.elements()) * ElementSize(a.dtype), b.data);
-}
-
 bool IsConstant(const ParityEntry& entry) {
   const std::vector<double> values = ElementsOf(entry);
   return std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });

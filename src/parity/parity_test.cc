@@ -287,6 +287,24 @@ TEST(Parity, StagesWithOtherWeightsCannotBeCompared) {
   EXPECT_NE(result.cannot_say->English().find("could not be made equal on stage 1: 2 of 2"), std::string::npos);
 }
 
+TEST(Parity, ASecondNameOfATiedWeightIsACopyOfTheFirst) {
+  for (const float off : {0.0F, 0.1F}) {
+    Made made(2, {{"pp", {{0, 1}}}});
+    const Values before = Made::Noise(12, 5), after = Made::Noise(12, 6);
+    Values copy = after;
+    copy[3] += off;
+    made.Add(&made.rank(0), "parameter", "embed", {12}, before);
+    made.Add(&made.rank(1), "parameter", "head", {12}, before);
+    made.Add(&made.rank(0), "updated", "embed", {12}, after);
+    made.Add(&made.rank(1), "updated", "head", {12}, copy);
+    made.Add(&made.reference(), "parameter", "embed", {12}, before);
+    made.Add(&made.reference(), "updated", "embed", {12}, after);
+    const ParityResult result = JudgeParity(made.runs);
+    EXPECT_TRUE(result.not_compared.find("only the ranks have it") == result.not_compared.end());
+    EXPECT_EQ(result.findings.size(), off == 0 ? 0U : 1U);
+  }
+}
+
 TEST(Parity, APartOfATiedWeightThatIsMissingIsNamed) {
   Made made(2, {{"pp", {{0, 1}}}});
   const Values a = Made::Noise(12, 5), b = Made::Noise(12, 6);

@@ -51,6 +51,46 @@ RankParts PartsOf(const ParityRun& run, int step, const std::string& phase, cons
   return parts;
 }
 
+bool SameBytes(const ParityEntry& a, const ParityEntry& b) {
+  return a.dtype == b.dtype && a.shape == b.shape &&
+         std::equal(a.data, a.data + static_cast<size_t>(a.elements()) * ElementSize(a.dtype), b.data);
+}
+
+std::string CopyOf(const ParityRun& run, int step, const std::string& name) {
+  std::string of;
+  for (const ParityRank& rank : run) {
+    const ParityEntry* own = rank.phase(step, "parameter").Find(name);
+    if (own == nullptr) continue;
+    const std::vector<double> values = ElementsOf(*own);
+    if (std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); })) return "";
+    std::string here;
+    for (const ParityRank& other : run) {
+      if (other.rank == rank.rank || !SameBut(rank, other, {"pp"})) continue;
+      for (const ParityEntry& entry : other.phase(step, "parameter").entries) {
+        if (entry.name != name && SameBytes(*own, entry)) here = entry.name;
+      }
+    }
+    if (here.empty() || (!of.empty() && of != here)) return "";
+    of = here;
+  }
+  return of;
+}
+
+std::vector<int> NotAsOn(const ParityRun& run, int step, const std::string& phase, const std::string& copy,
+                         const std::string& name) {
+  std::vector<int> out;
+  for (const ParityRank& rank : run) {
+    const ParityEntry* own = rank.phase(step, phase).Find(copy);
+    if (own == nullptr) continue;
+    const bool same = std::any_of(run.begin(), run.end(), [&](const ParityRank& other) {
+      const ParityEntry* entry = other.phase(step, phase).Find(name);
+      return entry != nullptr && other.rank != rank.rank && SameBut(rank, other, {"pp"}) && SameBytes(*own, *entry);
+    });
+    if (!same) out.push_back(rank.rank);
+  }
+  return out;
+}
+
 RankParts OfLastStage(RankParts parts) {
   const auto stages = CoordinatesOf(parts.ranks);
   const auto found = stages.find("pp");
