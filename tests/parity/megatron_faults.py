@@ -114,7 +114,7 @@ def clipped_on_one_rank(run):
     optimizers.clip_grad_by_total_norm_fp32 = lambda *a, **k: own(*a, **k) if dist.get_rank() == 0 else None
 
 
-def marked_as_split(chunk):
+def marked_as_split(chunk, _stage):
     """It is whole on each rank; no attribute says along which dimension it would be divided."""
     for name, p in chunk.named_parameters():
         if name.endswith("final_layernorm.weight"):
