@@ -115,7 +115,7 @@ class StepJudge {
     size_t all = 0;
     std::vector<ParityFinding> found_here;
     Each("parameter", [&](const ParityEntry& entry, const RankParts& parts) {
-      const WholeValues whole = step_ == 0 ? WholeOf(entry, nullptr) : Whole("parameter", entry);
+      const WholeValues whole = WholeOf(entry, nullptr);
       const PartsComparison found = CompareParts(parts, whole);
       if (found.kind == PartsKind::kNotCompared)
         return NotCompared("no mapping fits its sizes", "parameter " + entry.name);
