@@ -286,7 +286,9 @@ ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, c
   std::vector<std::vector<double>> values;
   for (size_t i = 0; i < parts.size(); ++i) values.push_back(Scaled(parts, found, i));
   const std::vector<size_t> bad = found.bad();
-  if (auto cause = NeverReduced(parts, found, values)) return *cause;
+  if (sizes.reduced) {
+    if (auto cause = NeverReduced(parts, found, values)) return *cause;
+  }
   if (auto cause = Exchanged(parts, found, values)) return *cause;
   if (auto cause = CommonFactor(parts, found, values, sizes)) return *cause;
   if (!sizes.gradient) {

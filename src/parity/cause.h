@@ -33,6 +33,7 @@ struct FactorSizes {
   int micro_batches = 1;
   bool gradient = false;  // of a parameter, after its reduction
   bool for_all = false;   // every gradient has this factor
+  bool reduced = true;    // it comes from a reduction: no parameter before a step does
 };
 
 /// "[0, 2]"

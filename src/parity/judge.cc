@@ -114,6 +114,8 @@ class StepJudge {
     std::map<int, Stage> stages;
     size_t all = 0;
     std::vector<ParityFinding> found_here;
+    FactorSizes sizes = Sizes(false);
+    sizes.reduced = false;
     Each("parameter", [&](const ParityEntry& entry, const RankParts& parts) {
       const WholeValues whole = WholeOf(entry, nullptr);
       const PartsComparison found = CompareParts(parts, whole);
@@ -129,8 +131,8 @@ class StepJudge {
         if (!same && stage.first.empty()) stage.first = entry.name;
       }
       if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
-        found_here.push_back({step_, "parameter", entry.name, ExplainParts(parts, found, Sizes(false)), found.worst(),
-                              found.bound(), false});
+        found_here.push_back(
+            {step_, "parameter", entry.name, ExplainParts(parts, found, sizes), found.worst(), found.bound(), false});
       }
     });
     for (const auto& [number, stage] : stages) {

@@ -287,6 +287,18 @@ TEST(Parity, StagesWithOtherWeightsCannotBeCompared) {
   EXPECT_NE(result.cannot_say->English().find("could not be made equal on stage 1: 2 of 2"), std::string::npos);
 }
 
+TEST(Parity, AParameterIsNoReduction) {
+  Made made(4, {{"dp", {{0, 1, 2, 3}}}});
+  const Values weight = Made::Noise(12, 5);
+  for (int r = 0; r < 4; ++r) {  // so little that half the sum of both is near to what it should be
+    made.Add(&made.rank(r), "parameter", "norm", {12}, r == 1 ? Times(weight, 1.000002F) : weight);
+  }
+  made.Add(&made.reference(), "parameter", "norm", {12}, weight);
+  const ParityFinding first = made.First();
+  EXPECT_EQ(first.cause.kind, CauseKind::kReplicaDrift);
+  EXPECT_EQ(first.cause.ranks, std::vector<int>{1});
+}
+
 TEST(Parity, ASecondNameOfATiedWeightIsACopyOfTheFirst) {
   for (const float off : {0.0F, 0.1F}) {
     Made made(2, {{"pp", {{0, 1}}}});
