@@ -394,10 +394,40 @@ TEST(Checklist, LossScales) {
   EXPECT_EQ(Verdict(bf16, other, "optimizer.loss_scale"), "warn");
   const EffectiveRun half =
       RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "float16"}});
-  EXPECT_EQ(Verdict(fp16, half, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(Verdict(fp16, half, "optimizer.loss_scale"), "ask") << "where that of MindFormers begins is not known";
   EXPECT_EQ(Verdict(RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"loss_scale", "1024"}}), half,
                     "optimizer.loss_scale"),
             "fail");
+}
+
+TEST(Checklist, ScalesThatAdaptBeginSomewhere) {
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"num_layers", "2"}});
+  const EffectiveRun same =
+      RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"num_layers", "2"}, {"initial_loss_scale", "65536"}});
+  const EffectiveRun deepspeed = RunOf(ConfigDialect::kDeepSpeed, {{"fp16.enabled", "True"}, {"fp16.loss_scale", "0"}});
+  const EffectiveRun higher =
+      RunOf(ConfigDialect::kDeepSpeed, {{"fp16.enabled", "True"}, {"fp16.initial_scale_power", "32"}});
+  EXPECT_EQ(deepspeed.Number("initial_loss_scale"), 65536);
+  EXPECT_EQ(Verdict(deepspeed, megatron, "optimizer.loss_scale"), "fail");
+  EXPECT_EQ(Verdict(deepspeed, same, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(Verdict(higher, megatron, "optimizer.loss_scale"), "pass");
+  const EffectiveRun bf16 = RunOf(ConfigDialect::kMegatron, {{"bf16", "True"}, {"num_layers", "2"}});
+  EXPECT_EQ(bf16.Find("initial_loss_scale"), nullptr);
+}
+
+TEST(Checklist, ModelsOfTransformersAddTheirBalancingLossWithTheLogitsOfTheRouter) {
+  const auto run = [](const char* logits) {
+    return RunOf(ConfigDialect::kHfModel, {{"model_type", "mixtral"},
+                                           {"num_hidden_layers", "2"},
+                                           {"num_local_experts", "8"},
+                                           {"router_aux_loss_coef", "0.02"},
+                                           {"output_router_logits", logits}});
+  };
+  EXPECT_EQ(run("False").Number("aux_loss"), 0);
+  EXPECT_EQ(run("True").Number("aux_loss"), 0.02);
+  const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"num_experts", "8"}, {"moe_aux_loss_coeff", "0.02"}});
+  EXPECT_EQ(Verdict(megatron, run("False"), "moe.aux_loss_equal"), "fail");
+  EXPECT_EQ(Verdict(megatron, run("True"), "moe.aux_loss_equal"), "pass");
 }
 
 TEST(Checklist, GroupsInALogTellWhichWeightsDecay) {

@@ -67,6 +67,7 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   DeriveBatch();
   DeriveOptimizer();
   DerivePrecision();
+  DeriveLossScale();
   DeriveData();
   DeriveAdapter();
 }

@@ -70,6 +70,7 @@ class EffectiveRun {
   /// Quantities that stacks give in units, words or parts of their own.
   void DeriveOfPrograms();
   void DeriveLengths();
+  void DeriveOfMpt();
   void DeriveOfTimm();
   void DeriveOfOpenClip();
   void DeriveOfNanoGpt();
@@ -83,6 +84,7 @@ class EffectiveRun {
   void DeriveSizes();
   void DeriveRotary();
   void DeriveMoe();
+  void DeriveAuxLoss();
   void DeriveSharedExperts();
   void DeriveDenseLayers();
   void DeriveOptimizer();
@@ -94,6 +96,7 @@ class EffectiveRun {
   void DeriveData();
   void DeriveAdapter();
   void DerivePrecision();
+  void DeriveLossScale();
   /// A value that the files leave to the run: $(nproc).
   void LeaveOpen(const std::string& quantity) {
     facts_.erase(quantity);

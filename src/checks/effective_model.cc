@@ -211,6 +211,7 @@ void EffectiveRun::DeriveMoe() {
   if (!IsMoe()) return;
   DeriveSharedExperts();
   DeriveDenseLayers();
+  DeriveAuxLoss();
   for (const ConfigSource& source : configuration_.sources) {
     const Setting* balance = source.Find("moe_router_load_balancing_type");
     if (source.dialect == ConfigDialect::kMegatron && balance && balance->value.Shown() == "none") {
@@ -229,6 +230,23 @@ void EffectiveRun::DeriveMoe() {
   if (!Find("norm_topk") && Find("pre_softmax")) {
     From("pre_softmax", "norm_topk", ConfigValue::Of(!Truth("pre_softmax").value_or(false)));
   }
+}
+
+/// Models of transformers add it to the loss only where they give out what the router says.
+void EffectiveRun::DeriveAuxLoss() {
+  const Setting *factor = nullptr, *given = nullptr;
+  for (const ConfigSource& source : configuration_.sources) {
+    for (const Setting& setting : source.settings) {
+      const std::string_view name = std::string_view(setting.key).substr(setting.key.rfind('.') + 1);
+      if (name == "output_router_logits") given = &setting;
+      if (name == "router_aux_loss_coef") factor = source.dialect == ConfigDialect::kHfModel ? &setting : nullptr;
+    }
+  }
+  if (given) used_.try_emplace(given->key);
+  const Fact* loss = Find("aux_loss");
+  const bool of_model = factor && loss && loss->origin == factor->Origin() && !Has(ConfigDialect::kMindFormers);
+  if (!of_model || (given && given->value.AsBool().value_or(false))) return;
+  Set("aux_loss", ConfigValue::Of(0.0), given ? given->Origin() : factor->Origin());
 }
 
 /// "([0]*3+[1]*24)" of Megatron: the layers in front that have no experts. A number is a period, as of those that have

@@ -33,6 +33,7 @@ std::optional<Length> LengthOf(const Fact* fact) {
 }  // namespace
 
 void EffectiveRun::DeriveOfPrograms() {
+  DeriveOfMpt();
   DeriveNorm();
   DeriveOfTimm();
   DeriveOfOpenClip();
@@ -54,6 +55,47 @@ void EffectiveRun::DeriveOfPrograms() {
   }
   if (const auto mixed = Truth("use_amp"); mixed && !Find("compute_dtype")) {
     From("use_amp", "compute_dtype", ConfigValue::Of(*mixed ? "float16" : "float32"));
+  }
+}
+
+/// What configuration_mpt.py takes for a model of LLM Foundry that the file names without saying more.
+void EffectiveRun::DeriveOfMpt() {
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* name = source.Find("model.name");
+    if (source.dialect != ConfigDialect::kLlmFoundry || !name || name->value.Shown() != "mpt_causal_lm") continue;
+    const auto preset = [&](const char* quantity, std::string_view value) {
+      if (!Find(quantity)) Set(quantity, PythonScalar(value), "default of MPT", true);
+    };
+    const auto on = [&](std::string_view key) {
+      const Setting* flag = source.Find(key);
+      if (flag) used_.try_emplace(flag->key);
+      return flag && flag->value.AsBool().value_or(false);
+    };
+    for (const auto& [quantity, value] : {std::pair("num_layers", "24"),
+                                          {"num_heads", "16"},
+                                          {"hidden_size", "2048"},
+                                          {"vocab_size", "50368"},
+                                          {"seq_length", "2048"},
+                                          {"attention_dropout", "0.0"},
+                                          {"hidden_dropout", "0.0"},
+                                          {"normalization", "LayerNorm"},
+                                          {"norm_eps", "1e-05"},
+                                          {"qk_norm", "False"},
+                                          {"tied_embeddings", "True"}}) {
+      preset(quantity, value);
+    }
+    const bool biased = !on("model.no_bias");
+    preset("linear_bias", biased ? "True" : "False");
+    preset("qkv_bias", biased ? "True" : "False");
+    const bool rope = on("model.attn_config.rope"), alibi = on("model.attn_config.alibi");
+    preset("position_code", rope ? "rope" : alibi ? "alibi" : "learned_absolute");
+    const Setting *attention = source.Find("model.attn_config.attn_type"),
+                  *ffn = source.Find("model.ffn_config.ffn_type");
+    const std::string kind = attention ? attention->value.Shown() : "multihead_attention";
+    if (kind == "multiquery_attention") preset("kv_heads", "1");
+    if (kind == "multihead_attention" && Find("num_heads")) preset("kv_heads", Find("num_heads")->value.Shown());
+    if (!ffn || ffn->value.Shown() == "mptmlp") preset("activation", "gelu");
+    if (!Find("intermediate_size")) preset("ffn_ratio", "4");
   }
 }
 
@@ -176,6 +218,15 @@ void EffectiveRun::DeriveOwnBatch() {
     From("micro_tokens", "micro_batch", ConfigValue::Of(static_cast<int64_t>(*tokens / *length)));
   }
   const Fact* plain = Find("plain_batch");
+  for (const ConfigSource& source : configuration_.sources) {
+    const Setting* divided = source.Find("accumulation_of_all_processes");
+    if (divided) used_.try_emplace(divided->key);
+    const auto steps = Number("accumulation"),
+               micro = Find("micro_batch") ? Number("micro_batch") : Number("plain_batch");
+    if (divided && steps && micro && !Find("global_batch")) {
+      From("accumulation", "global_batch", ConfigValue::Of(static_cast<int64_t>(*micro * *steps)));
+    }
+  }
   if (!plain || Find("micro_batch")) return;
   if (Find("global_batch")) return;
   From("plain_batch", "micro_batch", plain->value);

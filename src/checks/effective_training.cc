@@ -158,6 +158,11 @@ void EffectiveRun::DeriveSchedule() {
     From("lr_schedule", "schedule", ConfigValue::Of(kind));
     break;
   }
+  if (const Fact* power = Find("lr_power")) {  // of another kind it is none, and a line needs none
+    const bool polynomial = Word("schedule") == "polynomial", line = power->value.AsNumber() == 1;
+    if (polynomial && line) From("lr_schedule", "schedule", ConfigValue::Of("linear"));
+    if ((polynomial && line) || (!polynomial && power->by_default)) facts_.erase("lr_power");
+  }
   const double batch = Number("global_batch").value_or(0);
   if (!Find("train_steps") && Number("epoch_steps").value_or(0) > 0) {
     From("epoch_steps", "train_steps", ConfigValue::Of(*Number("epoch_steps") * Number("train_epochs").value_or(1)));
@@ -283,6 +288,30 @@ void EffectiveRun::DerivePrecision() {
   const std::string deterministic = Word("deterministic");
   if (!deterministic.empty()) {
     From("deterministic", "deterministic", ConfigValue::Of(deterministic == "on" || deterministic == "true"));
+  }
+}
+
+/// Where a scale that adapts begins: from a larger one more steps are left out before it fits.
+void EffectiveRun::DeriveLossScale() {
+  if (Word("precision") != "fp16") return;
+  for (const ConfigSource& source : configuration_.sources) {
+    const bool reads = source.dialect == ConfigDialect::kDeepSpeed || source.dialect == ConfigDialect::kNeox;
+    const Setting *on = source.Find("fp16.enabled"), *power = source.Find("fp16.initial_scale_power");
+    if (!reads || !on || !on->value.AsBool().value_or(true)) continue;  // "auto" is what the trainer says
+    if (power) used_.try_emplace(power->key);
+    const auto bits = static_cast<int>(power ? power->value.AsNumber().value_or(16) : 16);
+    return Set("initial_loss_scale", ConfigValue::Of(std::ldexp(1.0, bits)),
+               power ? power->Origin() : "default of DeepSpeed", !power);
+  }
+  if (Find("initial_loss_scale")) return;
+  const bool trainer = std::any_of(dialects_.begin(), dialects_.end(), [](ConfigDialect dialect) {
+    const StackKind* stack = FindStack(dialect);
+    return dialect == ConfigDialect::kHfTrainer || (stack && stack->base == ConfigDialect::kHfTrainer);
+  });
+  if (Has(ConfigDialect::kMegatron)) {
+    Set("initial_loss_scale", ConfigValue::Of(std::ldexp(1.0, 32)), "default of Megatron", true);
+  } else if (trainer) {
+    Set("initial_loss_scale", ConfigValue::Of(std::ldexp(1.0, 16)), "default of PyTorch", true);
   }
 }
 

@@ -56,6 +56,41 @@ TEST(Programs, UnitsOfLengths) {
   EXPECT_EQ(VerdictBetween(batches, tokens, "optimizer.global_batch_size"), "fail");
 }
 
+TEST(Programs, ModelsOfLlmFoundryByTheirDefaults) {
+  const Pairs told = {
+      {"model.name", "mpt_causal_lm"}, {"precision", "amp_bf16"}, {"fsdp_config.mixed_precision", "DEFAULT"}};
+  const EffectiveRun run = RunWith(ConfigDialect::kLlmFoundry, told);
+  EXPECT_EQ(run.Word("precision"), "bf16") << "sharding takes the type of the precision";
+  EXPECT_EQ(run.Truth("tied_embeddings"), true);
+  EXPECT_EQ(run.Number("kv_heads"), 16);
+  EXPECT_EQ(run.Number("intermediate_size"), 8192);
+  EXPECT_EQ(run.Word("position_code"), "learned_absolute");
+  const EffectiveRun other = RunWith(ConfigDialect::kLlmFoundry, {{"model.name", "hf_causal_lm"}});
+  EXPECT_EQ(other.Find("tied_embeddings"), nullptr);
+  const EffectiveRun rope =
+      RunWith(ConfigDialect::kLlmFoundry,
+              {{"model.name", "mpt_causal_lm"}, {"model.no_bias", "True"}, {"model.attn_config.rope", "True"}});
+  EXPECT_EQ(rope.Word("position_code"), "rope");
+  EXPECT_EQ(rope.Truth("qkv_bias"), false);
+}
+
+TEST(Programs, ScheduleAndBatchOfFairseq) {
+  const Pairs told = {{"lr_scheduler", "polynomial_decay"},
+                      {"distributed_world_size", "8"},
+                      {"batch_size", "8"},
+                      {"update_freq", "4"},
+                      {"lr", "0.0006"},
+                      {"total_num_update", "20000"}};
+  const EffectiveRun run = RunWith(ConfigDialect::kFairseq, told);
+  EXPECT_EQ(run.Word("schedule"), "linear");
+  EXPECT_EQ(run.Number("min_lr"), 0);
+  EXPECT_EQ(run.Number("global_batch"), 256);
+  EXPECT_EQ(run.Find("lr_power"), nullptr);
+  Pairs square = told;
+  square.emplace_back("power", "2.0");
+  EXPECT_EQ(RunWith(ConfigDialect::kFairseq, square).Word("schedule"), "polynomial");
+}
+
 TEST(Programs, AdamWithoutDecayIsAdamW) {
   const auto run = [](const char* kind, const char* decay) {
     return RunWith(ConfigDialect::kOwn, {{"optimizer", kind}, {"weight_decay", decay}, {"lr", "1"}});

@@ -275,6 +275,19 @@ Verdict EqualMinLr(const CheckInput& input) {
   return constant ? Verdict::kSkip : Compare(input, "min_lr", Verdict::kFail);
 }
 
+/// Of two scales that adapt.
+static Verdict SameInitialScale(const CheckInput& input) {
+  const Fact* facts[] = {input.target->Find("initial_loss_scale"), input.golden->Find("initial_loss_scale")};
+  const bool known = facts[0] && facts[1];
+  const Verdict out = known                  ? Compare(input, "initial_loss_scale", Verdict::kFail)
+                      : facts[0] || facts[1] ? Verdict::kAsk
+                                             : Verdict::kPass;
+  for (const size_t side : {0, 1}) {
+    if (facts[side]) input.shown[side] = CheckShown{"dynamic from " + facts[side]->value.Shown(), facts[side]->origin};
+  }
+  return out;
+}
+
 Verdict SameLossScale(const CheckInput& input) {
   if (!input.golden) return Verdict::kSkip;
   const auto scale = [](const EffectiveRun& run) -> std::string {
@@ -286,6 +299,10 @@ Verdict SameLossScale(const CheckInput& input) {
   };
   if (!input.target->Find("precision") || !input.golden->Find("precision")) return Verdict::kAsk;
   const std::string a = scale(*input.target), b = scale(*input.golden);
+  const bool adapt = a == "dynamic" && b == "dynamic";
+  if (adapt && input.target->Word("precision") == "fp16" && input.golden->Word("precision") == "fp16") {
+    return SameInitialScale(input);
+  }
   if (a == b) return Verdict::kPass;
   const auto told = [](const EffectiveRun& run) {
     const Fact* fact = run.Find("loss_scale");
