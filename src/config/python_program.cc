@@ -164,6 +164,7 @@ class ProgramReader {
   bool Settings() const { return blocks_.empty() || blocks_.back().settings; }
 
   void ReadLine(const PythonLine& line) {
+    ReadDivided(line);
     ReadAssignment(line);
     const bool defines = StartsWith(line.text, "def ") || StartsWith(line.text, "class ") ||
                          StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
@@ -189,6 +190,14 @@ class ProgramReader {
       flat.push_back({key, value, path_, line});
     }
     for (Setting& setting : flat) out_.settings.push_back(std::move(setting));
+  }
+
+  /// accumulation //= world_size: the steps of all processes together.
+  void ReadDivided(const PythonLine& line) {
+    const size_t at = line.text.find("//");
+    if (at == std::string::npos || line.text.find("accum") >= at) return;
+    if (!Contains(line.text, "=") || !Contains(std::string_view(line.text).substr(at), "world")) return;
+    out_.settings.push_back({"accumulation_of_all_processes", ConfigValue::Of(true), path_, line.line});
   }
 
   /// name = value, name: type = value, config.name = value.

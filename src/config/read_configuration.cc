@@ -45,7 +45,7 @@ bool Explicit(std::string_view key) {
 }
 
 /// Files of a command, in the order in which what they set is overridden.
-std::vector<ShellField> FilesOf(const LaunchCommand& command) {
+std::vector<ShellField> FilesOf(const LaunchCommand& command, const Configuration& known) {
   std::vector<ShellField> out;
   std::string folder;
   std::vector<Setting> options = command.launcher;
@@ -60,6 +60,11 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command) {
     const std::string& text = setting.value.text;
     if (setting.key == "config_path" && !IsSettingsFile(text)) {
       folder = text;
+    } else if (const std::string model = JoinPath(text, "config.json");
+               setting.key == "config_name" && !NamedFile(model, setting.file, known).empty()) {
+      out.push_back({model, setting.file, setting.line});
+    } else if (setting.key == "config_name" && Contains(setting.written, "_")) {
+      continue;                                 // of transformers: a model that is elsewhere
     } else if (setting.key == "config_name") {  // of hydra, without its ending
       out.push_back({JoinPath(folder, IsSettingsFile(text) ? text : text + ".yaml"), setting.file, setting.line});
     } else if (names_file && (IsSettingsFile(text) || EndsWith(text, ".py") || Explicit(setting.key))) {
@@ -67,6 +72,12 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command) {
     }
   }
   out.insert(out.end(), command.files.begin(), command.files.end());
+  return out;
+}
+
+std::vector<std::string_view> KeysOf(const std::vector<Setting>& settings) {
+  std::vector<std::string_view> out;
+  for (const Setting& setting : settings) out.push_back(setting.key);
   return out;
 }
 
@@ -81,14 +92,62 @@ std::string ProgramFile(const LaunchCommand& command, const std::string& script,
   return NamedFile(name, script, known);
 }
 
+/// Whether it is of a stack that trains, whose options the arguments of a program are then.
+bool Trains(ConfigDialect dialect) {
+  return FindStack(dialect) && dialect != ConfigDialect::kAccelerate && dialect != ConfigDialect::kPeft;
+}
+
+/// What a command overrides of a program that runs a configurator: the settings of the files that it names, then its
+/// arguments. Nothing for another program.
+StatusOr<std::vector<Setting>> OverridesOf(const std::string& program, const LaunchCommand& command,
+                                           const Configuration& known) {
+  std::vector<Setting> out;
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(program));
+  if (!Contains(file.text(), "exec(open(")) return out;
+  for (const ShellField& word : command.files) {
+    const std::string named = EndsWith(word.text, ".py") ? NamedFile(word.text, word.file, known) : std::string();
+    if (named.empty()) continue;
+    Configuration read;
+    std::vector<Setting> arguments = command.arguments;
+    MSP_RETURN_IF_ERROR(AddPythonFile(named, ConfigDialect::kUnknown, &arguments, &read));
+    if (!read.sources.empty()) {
+      const std::vector<Setting>& settings = read.sources.front().settings;
+      out.insert(out.end(), settings.begin(), settings.end());
+    }
+  }
+  out.insert(out.end(), command.arguments.begin(), command.arguments.end());
+  return out;
+}
+
+/// The program that a command starts, if it is here; what it is of and whether the command's files are of it, too.
+Status AddProgram(const std::string& program, LaunchCommand* command, ConfigDialect* dialect, bool* configures,
+                  Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(std::vector<Setting> given, OverridesOf(program, *command, *out));
+  *configures = !given.empty();
+  const size_t first = out->sources.size();
+  if (*configures) {
+    MSP_RETURN_IF_ERROR(AddPythonFile(program, command->dialect, &given, out));
+  } else {
+    MSP_RETURN_IF_ERROR(AddPythonFile(program, command->dialect, &command->arguments, out));
+  }
+  if (first < out->sources.size()) *dialect = out->sources[first].dialect;
+  return OkStatus();
+}
+
 Status AddCommand(LaunchCommand command, const std::string& path, const std::vector<WrittenFile>& written,
                   Configuration* out) {
   std::vector<ConfigSource> later;
   ConfigDialect of_files = ConfigDialect::kUnknown;
   const std::string program =
       command.dialect == ConfigDialect::kUnknown ? ProgramFile(command, path, *out) : std::string();
-  if (!program.empty()) MSP_RETURN_IF_ERROR(AddPythonFile(program, command.dialect, &command.arguments, out));
-  for (const ShellField& file : FilesOf(command)) {
+  ConfigDialect of_program = ConfigDialect::kUnknown;
+  bool configures = false;
+  if (!program.empty()) {
+    MSP_RETURN_IF_ERROR(AddProgram(program, &command, &of_program, &configures, out));
+  } else if (command.dialect == ConfigDialect::kUnknown) {
+    command.dialect = DialectOfOptions(command.program, KeysOf(command.arguments));
+  }
+  for (const ShellField& file : FilesOf(command, *out)) {
     const std::string named = NamedFile(file.text, file.file, *out);
     const WrittenFile* text = WrittenBy(written, file.text);
     if (named.empty() && !text) {
@@ -98,7 +157,7 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
     }
     if (!text && EndsWith(named, ".py")) {
       const size_t first = out->sources.size();
-      MSP_RETURN_IF_ERROR(AddPythonFile(named, command.dialect, &command.arguments, out));
+      MSP_RETURN_IF_ERROR(AddPythonFile(named, configures ? of_program : command.dialect, &command.arguments, out));
       if (first < out->sources.size()) of_files = out->sources[first].dialect;
       out->named.push_back(named);
       continue;
@@ -122,9 +181,9 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
   source.dialect =
       FindStack(command.dialect) ? command.dialect : Refined(GuessDialect(source.settings), command.dialect);
   // Arguments of a program that reads a file of a stack are of that stack.
-  const StackKind* stack = FindStack(of_files);
-  const bool trains = stack && of_files != ConfigDialect::kAccelerate && of_files != ConfigDialect::kPeft;
-  if (source.dialect == ConfigDialect::kUnknown && trains) source.dialect = of_files;
+  for (const ConfigDialect dialect : {of_files, of_program}) {
+    if (source.dialect == ConfigDialect::kUnknown && Trains(dialect)) source.dialect = dialect;
+  }
   ResolveReferences(&source.settings);
   out->sources.push_back(std::move(source));
   std::move(later.begin(), later.end(), std::back_inserter(out->sources));

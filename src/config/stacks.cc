@@ -31,6 +31,18 @@ constexpr Sign kCommands[] = {
 #undef MSP_COMMAND
 };
 
+struct OptionOf {
+  std::string_view program, option;
+  ConfigDialect dialect;
+};
+
+constexpr OptionOf kOptions[] = {
+#define MSP_OPTION(program, option, dialect) {program, option, ConfigDialect::dialect},
+#include "config/stacks.def"
+#undef MSP_OPTION
+};
+constexpr int kFewestOptions = 4;
+
 constexpr Sign kKeys[] = {
 #define MSP_KEY(word, dialect) {word, ConfigDialect::dialect},
 #include "config/stacks.def"
@@ -77,6 +89,16 @@ ConfigDialect DialectOfProgram(std::string_view program) {
 ConfigDialect DialectOfCommand(std::string_view command) {
   for (const Sign& sign : kCommands) {
     if (BaseName(command) == sign.word) return sign.dialect;
+  }
+  return ConfigDialect::kUnknown;
+}
+
+ConfigDialect DialectOfOptions(std::string_view program, std::span<const std::string_view> options) {
+  int found = 0;
+  for (const OptionOf& one : kOptions) {
+    const bool there = std::find(options.begin(), options.end(), one.option) != options.end();
+    if (BaseName(program) != one.program || !there) continue;
+    if (++found == kFewestOptions) return one.dialect;
   }
   return ConfigDialect::kUnknown;
 }

@@ -40,6 +40,10 @@ ConfigDialect DialectOfProgram(std::string_view program);
 /// A command of a stack that starts its training by itself: "swift"; kUnknown.
 ConfigDialect DialectOfCommand(std::string_view command);
 
+/// By several options that together only the program of a stack has, where its name is one that others have, too;
+/// kUnknown.
+ConfigDialect DialectOfOptions(std::string_view program, std::span<const std::string_view> options);
+
 /// By a key that only one of them has; kUnknown.
 ConfigDialect DialectOfKeys(std::span<const std::string_view> keys);
 
