@@ -118,7 +118,8 @@ StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSi
                                   const std::vector<const CheckFinding*>& findings,
                                   const std::vector<SettingDifference>& settings, const Sheet& effective,
                                   const std::vector<Message>& warnings, const std::vector<std::string>& files) {
-  const auto told = std::count_if(settings.begin(), settings.end(), [](const auto& one) { return !one.incidental; });
+  const auto told =
+      std::count_if(settings.begin(), settings.end(), [](const auto& one) { return !one.incidental && !one.alone; });
   return WritePage(path, HeadOfRules(findings, static_cast<size_t>(told)), [&](JsonWriter* json) {
     WriteSides(json, sides, warnings, files);
     json->Key("findings");
@@ -140,12 +141,21 @@ StatusOr<bool> WriteChecklistPage(const std::string& path, const ConfigurationSi
       });
     }
     for (const SettingDifference& one : settings) {
-      if (one.incidental) continue;
+      if (one.incidental || one.alone) continue;
       json->Object([&] {
         write("setting." + one.key, "settings", CheckVerdict::kWarn, {one.target, one.golden},
               {one.target_origin, one.golden_origin});
         WriteBoth(json, "reason", "it differs, and no rule knows it", "两侧不同，且没有规则涉及它");
         WriteBoth(json, "fix", "set it to the same at both sides", "两侧设为相同的值");
+      });
+    }
+    if (const AloneSettings alone = AloneOf(settings); alone.Any()) {
+      json->Object([&] {
+        write("settings.one_side", "settings", CheckVerdict::kAsk, {alone.target, alone.golden}, {"", ""});
+        WriteBoth(json, "reason", "these are given at one side only, and what the other takes for them is not known",
+                  "这些设置仅一侧给出，另一侧的默认值未知");
+        WriteBoth(json, "fix", "give the program (.py) of the other side, or look up what it takes for them",
+                  "给出另一侧的程序（.py），或查明其默认值");
       });
     }
     json->EndArray();

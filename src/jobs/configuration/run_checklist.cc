@@ -23,6 +23,8 @@ namespace msprobe {
 namespace {
 
 constexpr size_t kMostListed = 40;  // settings, for a terminal
+constexpr std::string_view kAlone = "these are given at one side only, and what the other takes for them is not known";
+constexpr std::string_view kAloneZh = "这些设置仅一侧给出，另一侧的默认值未知";
 constexpr JsonStyle kReportStyle{.indent = 2, .comma = ",", .ascii = false};
 
 /// The files of a side together, packs last: they hold what ran.
@@ -112,12 +114,17 @@ Sheet FindingSheet(const ChecklistReport& report, Language language) {
          std::string(finding->Reason(language)), std::string(finding->Fix(language))});
   }
   for (const SettingDifference& one : report.settings) {
-    if (one.incidental) continue;
+    if (one.incidental || one.alone) continue;
     add(CheckVerdict::kWarn, {"setting." + one.key, "settings", std::string(NameOf(CheckVerdict::kWarn)), one.target,
                               one.golden, one.target_origin, one.golden_origin,
                               std::string(language == Language::kChinese ? "两侧不同，且没有规则涉及它"
                                                                          : "it differs, and no rule knows it"),
                               std::string()});
+  }
+  if (const AloneSettings alone = AloneOf(report.settings); alone.Any()) {
+    add(CheckVerdict::kAsk,
+        {"settings.one_side", "settings", std::string(NameOf(CheckVerdict::kAsk)), alone.target, alone.golden,
+         std::string(), std::string(), std::string(language == Language::kChinese ? kAloneZh : kAlone), std::string()});
   }
   return out;
 }
@@ -165,8 +172,10 @@ Status WriteText(const std::string& path, const std::string& text, std::vector<s
 size_t ChecklistReport::Count(CheckVerdict verdict) const {
   const auto of_rules = std::count_if(findings.begin(), findings.end(),
                                       [&](const CheckFinding& finding) { return finding.verdict == verdict; });
-  const auto others = std::count_if(settings.begin(), settings.end(), [](const auto& s) { return !s.incidental; });
-  return static_cast<size_t>(of_rules + (verdict == CheckVerdict::kWarn ? others : 0));
+  const auto others =
+      std::count_if(settings.begin(), settings.end(), [](const auto& s) { return !s.incidental && !s.alone; });
+  const bool asked = verdict == CheckVerdict::kAsk && AloneOf(settings).Any();  // together
+  return static_cast<size_t>(of_rules + (verdict == CheckVerdict::kWarn ? others : 0)) + (asked ? 1 : 0);
 }
 
 StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& target,
@@ -215,11 +224,17 @@ std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language lang
     one.basis = Msg("the rules of the checklist");
   }
   for (const SettingDifference& difference : report.settings) {
-    if (difference.incidental) continue;
+    if (difference.incidental || difference.alone) continue;
     Judgement& one = out.emplace_back();
     one.kind = JudgementKind::kAskPerson;
     one.about = Message(difference.key);
     one.evidence.push_back(Msg("it differs, and no rule knows it"));
+  }
+  if (AloneOf(report.settings).Any()) {
+    Judgement& one = out.emplace_back();
+    one.kind = JudgementKind::kAskPerson;
+    one.about = Message("settings.one_side");
+    one.evidence.push_back(Msg("these are given at one side only, and what the other takes for them is not known"));
   }
   for (const std::string& file : report.not_known) {
     Judgement& one = out.emplace_back();
@@ -263,9 +278,13 @@ std::string ChecklistJson(const ChecklistReport& report) {
           finding.target_origin, finding.golden_origin, finding.rule->reason, finding.rule->fix);
   }
   for (const SettingDifference& one : report.settings) {
-    if (one.incidental) continue;
+    if (one.incidental || one.alone) continue;
     write("setting." + one.key, "settings", NameOf(CheckVerdict::kWarn), OrNotSet(one.target), OrNotSet(one.golden),
           one.target_origin, one.golden_origin, "it differs, and no rule knows it", "set it to the same at both sides");
+  }
+  if (const AloneSettings alone = AloneOf(report.settings); alone.Any()) {
+    write("settings.one_side", "settings", NameOf(CheckVerdict::kAsk), alone.target, alone.golden, "", "", kAlone,
+          "give the program (.py) of the other side, or look up what it takes for them");
   }
   json.EndArray();
   json.Member("warnings", report.warnings);
@@ -292,7 +311,7 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
   }
   size_t listed = 0;
   for (const SettingDifference& one : report.settings) {
-    if (one.incidental || listed++ >= kMostListed) continue;
+    if (one.incidental || one.alone || listed++ >= kMostListed) continue;
     out += Msg("warn  setting.{}: it differs, and no rule knows it\n", OneLine(one.key));
     for (const auto& [side, value, origin] :
          {std::tuple("target", one.target, one.target_origin), {"golden", one.golden, one.golden_origin}}) {
@@ -301,6 +320,13 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
     }
   }
   if (listed > kMostListed) out += Msg("... and {} settings more: see checklist.xlsx\n", listed - kMostListed);
+  if (const AloneSettings alone = AloneOf(report.settings); alone.Any()) {
+    out += Msg(
+        "ask  settings.one_side: these are given at one side only, and what the other takes for them is not known\n");
+    for (const auto& [side, values] : {std::pair("target", alone.target), {"golden", alone.golden}}) {
+      if (!values.empty()) out += Message(fmt::format("      {} {}\n", side, OneLine(values)));
+    }
+  }
   if (!asked.empty()) out += Msg("ask a person: {}\n", asked);
   out += Msg("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
              report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn), report.Count(CheckVerdict::kFail));

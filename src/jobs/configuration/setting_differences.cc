@@ -157,13 +157,23 @@ SettingsByKey Renamed(const SettingsByKey& target, const SettingsByKey& golden) 
   return out;
 }
 
-void Add(const std::string& key, const Setting* a, const Setting* b, std::vector<SettingDifference>* out) {
+void Add(const std::string& key, const Setting* a, const Setting* b, std::vector<SettingDifference>* out,
+         bool alone = false) {
   SettingDifference one{key, {}, {}, {}, {}};
   if (a) one.target = a->value.Shown(), one.target_origin = a->Origin();
   if (b) one.golden = b->value.Shown(), one.golden_origin = b->Origin();
   if (IsSecret(key, one.target) || IsSecret(key, one.golden)) return;
   one.incidental = IsIncidental(key, one.target, one.golden);
+  one.alone = alone && !one.incidental;
   out->push_back(std::move(one));
+}
+
+/// Whether what a side takes for a setting that it does not name is not known: no program of it is here. A flag that is
+/// not given is off.
+bool StandsAlone(const std::string& key, const Told& told, const EffectiveRun& other) {
+  if (!OfOwnProgram(told.dialect) || StartsWith(key, "env ") || told.setting->value.AsBool() == true) return false;
+  const auto& sources = other.configuration().sources;
+  return std::none_of(sources.begin(), sources.end(), [](const ConfigSource& s) { return EndsWith(s.path, ".py"); });
 }
 
 }  // namespace
@@ -176,7 +186,9 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
     if (other == right.end()) {
       const bool comparable = ReadsSources(golden, own.dialect);
       const bool unread = !ReadBy(target, key) || AloneInOwnProgram(target, key, own, golden);
-      if (comparable && unread && !SaysNothing(own.setting->value)) Add(key, own.setting, nullptr, &out);
+      if (comparable && unread && !SaysNothing(own.setting->value)) {
+        Add(key, own.setting, nullptr, &out, StandsAlone(key, own, golden));
+      }
     } else if (!(ReadBy(target, key) && ReadBy(golden, OwnKey(key, other->second))) &&
                !rule_tests::Same(own.setting->value, other->second.setting->value)) {
       Add(key, own.setting, other->second.setting, &out);
@@ -185,10 +197,22 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
   for (const auto& [key, own] : right) {
     const bool comparable = !left.contains(key) && ReadsSources(target, own.dialect);
     const bool unread = !ReadBy(golden, key) || AloneInOwnProgram(golden, key, own, target);
-    if (comparable && unread && !SaysNothing(own.setting->value)) Add(key, nullptr, own.setting, &out);
+    if (comparable && unread && !SaysNothing(own.setting->value)) {
+      Add(key, nullptr, own.setting, &out, StandsAlone(key, own, target));
+    }
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.incidental < y.incidental; });
   if (out.size() > kMostDifferences) out.resize(kMostDifferences);
+  return out;
+}
+
+AloneSettings AloneOf(const std::vector<SettingDifference>& settings) {
+  AloneSettings out;
+  for (const SettingDifference& one : settings) {
+    if (!one.alone) continue;
+    std::string& side = one.target.empty() ? out.golden : out.target;
+    side += (side.empty() ? "" : ", ") + one.key + " " + (one.target.empty() ? one.golden : one.target);
+  }
   return out;
 }
 
