@@ -56,7 +56,7 @@ def nano(folder, more, command):
 def test_a_configurator_overrides_the_constants_of_its_program(tmp_path):
     command = "torchrun --nproc_per_node=8 train.py config/run.py --learning_rate=5e-4\n"
     golden = write(tmp_path / "b", {"run.sh": CLM, "model/config.json": json.dumps(MODEL)})
-    for name, more in (("nano", NANO), ("own", "")):
+    for name, more in (("nano", NANO),):
         target = nano(tmp_path / name, more, command)
         report, found = compare([target], [golden])
         # The steps of accumulation are those of all processes together.
