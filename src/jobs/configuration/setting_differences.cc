@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "checks/rule_tests.h"
 #include "config/secrets.h"
+#include "config/stacks.h"
 
 namespace msprobe {
 namespace {
@@ -171,7 +172,9 @@ void Add(const std::string& key, const Setting* a, const Setting* b, std::vector
 /// Whether what a side takes for a setting that it does not name is not known: no program of it is here. A flag that is
 /// not given is off.
 bool StandsAlone(const std::string& key, const Told& told, const EffectiveRun& other) {
-  if (!OfOwnProgram(told.dialect) || StartsWith(key, "env ") || told.setting->value.AsBool() == true) return false;
+  const StackKind* stack = FindStack(told.dialect);
+  const bool unlisted = OfOwnProgram(told.dialect) || (stack && stack->base == ConfigDialect::kOwn);
+  if (!unlisted || StartsWith(key, "env ") || told.setting->value.AsBool() == true) return false;
   const auto& sources = other.configuration().sources;
   return std::none_of(sources.begin(), sources.end(), [](const ConfigSource& s) { return EndsWith(s.path, ".py"); });
 }
