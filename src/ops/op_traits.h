@@ -36,6 +36,8 @@ enum Bits : uint16_t {
   kExcused = 1 << 10,       // mindstudio-probe's graphs do not mark NaN in what it returns, or in the argument it fills
   kExcusedByName = 1 << 11,  // of these a communication whose other keyword arguments are looked at
   kDraws = 1 << 12,          // random numbers: another generator, seed or release gives others
+  kCasts = 1 << 13,          // to another dtype, which its name or an argument tells
+  kCompares = 1 << 14,       // element by element, which gives true or false
 };
 }  // namespace op_trait
 
