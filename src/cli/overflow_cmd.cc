@@ -33,8 +33,9 @@ Status Run(const OverflowArguments& args, const CommandContext& context) {
   for (const Message& warning : report.warnings) PrintWarning(warning);
   const Story story = StoryOf(report);
   const Conclusion conclusion = Conclude(JudgementsOf(story, LanguageFor(context)));
-  context.json ? PrintJson(OverflowJson(report, StoryJson(story), conclusion, file))
-               : PrintForPeople(OverflowText(report, StoryText(story, LocaleLanguage()), file));
+  context.json
+      ? PrintJson(OverflowJson(report, StoryJson(story), conclusion, file))
+      : PrintForPeople(OverflowText(report, StoryText(story, LocaleLanguage()), file, !context.framework.empty()));
   Message finding;
   if (!report.first.empty()) {
     const OverflowOp& op = report.first[0].ops[0];

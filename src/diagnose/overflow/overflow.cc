@@ -189,7 +189,7 @@ Status Describe(Step* step, const StepDir* before, OverflowReport* report) {
     report->masks += s.kind == OverflowSource::Kind::kMask;
     const bool named_already = std::find(step->first.begin(), step->first.end(), i) != step->first.end();
     if (named_already || !s.absorbed() || s.kind != OverflowSource::Kind::kOp) continue;
-    if (report->absorbed.size() >= kShownAbsorbed) continue;
+    if (AddToTwin(view, s, &report->absorbed) || report->absorbed.size() >= kShownAbsorbed) continue;
     MSP_ASSIGN_OR_RETURN(OverflowFinding finding, DescribeSource(view, s));
     report->absorbed.push_back(std::move(finding));
   }

@@ -34,8 +34,10 @@ StatusOr<OverflowReport> FindOverflow(const std::string& path, const RankChoice&
 /// {"rank_0": [{"op_name": ..., "data_info": ..., "construct_info": ..., "stack_info": ...}]}
 Status WriteOverflowNodes(const std::string& directory, const std::string& nodes, std::string* path);
 
-/// `verdict` is the report's answer in short, `file` where the nodes were written.
-Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file);
+/// `told` is the report's answer in short, `file` where the nodes were written. `earlier_form`: with the lines of the
+/// older tool's search, for scripts that call it in its own form and look for them.
+Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file,
+                     bool earlier_form = false);
 /// `verdict` is JSON.
 std::string OverflowJson(const OverflowReport& report, const std::string& verdict, const Conclusion& conclusion,
                          const std::string& file);

@@ -282,6 +282,7 @@ StatusOr<OverflowFinding> DescribeSource(const OverflowStepView& step, const Ove
   out.carriers = source.carriers;
   out.absorbers = source.absorbers;
   out.absorbed = source.absorbed();
+  out.unused = source.unused();
   out.by_identity = source.by_identity;
   out.by_statistics = source.by_statistics;
   out.by_shape = source.by_shape;

@@ -35,6 +35,7 @@ struct OverflowFinding {
   bool constant = false;   // NaN or an infinity is an argument
   size_t carriers = 0, absorbers = 0;
   bool absorbed = false;  // nothing of it is left
+  bool unused = false;    // likewise, and it never was anything but infinities
   std::vector<OverflowOp> absorbed_at;
   std::vector<OverflowOp> reached;  // the calls that brought it to other ranks
   struct Near {

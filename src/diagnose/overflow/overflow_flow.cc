@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/text.h"
 #include "ops/collective.h"
@@ -15,6 +16,7 @@ using Kind = OverflowSource::Kind;
 constexpr int kNoSource = -1;
 constexpr uint32_t kNoItem = UINT32_MAX;
 constexpr size_t kShownAbsorbers = 8;
+constexpr size_t kMostCandidates = 64;  // outputs that may be what a cast that is not recorded was given
 
 bool Has(std::string_view api, uint16_t trait) { return TraitsOf(api).Has(trait); }
 /// Ops that put a value where they are told to and are no way to make a mask of values that are there already.
@@ -32,6 +34,8 @@ struct RankState {
   std::unordered_map<uint64_t, uint32_t> parameters;        // values -> position in scan.ops of the module
   std::unordered_map<std::string_view, uint32_t> forwards;  // forward ops with findings so far
   std::vector<uint32_t> open;                               // outputs that last and were not read so far, in order
+  std::vector<uint32_t> open_grad;                          // those of them that a backward pass may go through
+  std::unordered_map<uint64_t, uint32_t> cuts;  // integers that a cast cut off -> items when somebody last had them
 };
 
 class Follower {
@@ -60,6 +64,7 @@ class Follower {
     int from = kNoSource;             // of its inputs
     uint8_t kinds = 0;                // of its inputs
     bool takes = false;               // some input is bad
+    bool taken_away = false;          // of some of them it makes integers
   };
   struct Source {
     int id = kNoSource;
@@ -114,10 +119,41 @@ class Follower {
 
   void Consume(RankState* state, uint32_t item) { state->consumed[item] = true; }
 
-  /// The latest lasting output that nobody has read, which an op that is not in the dump may have read.
-  int LatestOpen(RankState* state) {
-    while (!state->open.empty() && state->consumed[state->open.back()]) state->open.pop_back();
-    return state->open.empty() ? kNoSource : state->source[state->open.back()];
+  /// The latest lasting output that nobody has read, which an op that is not in the dump may have read. A backward pass
+  /// has nothing of what wants no gradient.
+  int LatestOpen(RankState* state, bool backward) {
+    std::vector<uint32_t>& open = backward ? state->open_grad : state->open;
+    while (!open.empty() && state->consumed[open.back()]) open.pop_back();
+    return open.empty() ? kNoSource : state->source[open.back()];
+  }
+
+  bool IsBackward(const Step& step) const { return ParseOpName(NameOf(step)).direction == OpDirection::kBackward; }
+
+  /// Whether the op makes integers, or true and false, of what it is given. A comparison of one value with another
+  /// decides what the program does: the value is still there.
+  bool TakesAway(const Step& step, const BadItem& item) const {
+    if (!OpOf(step).has_whole_output) return false;
+    const OpTraits traits = TraitsOf(ApiOrClassOf(NameOf(step)));
+    return traits.Has(op_trait::kCasts) || (traits.Has(op_trait::kCompares) && item.elements > 1);
+  }
+
+  /// Integers that only a cast makes, and no recorded op gave: the cast is not recorded, what it was given ends here.
+  void TakeCuts(const Step& step) {
+    const BadOp& op = OpOf(step);
+    RankState& state = state_[step.rank];
+    for (uint32_t c = op.cuts_begin; c < op.cuts_end; ++c) {
+      const CutItem& cut = ranks_[step.rank].scan.cuts[c];
+      const uint32_t since = std::exchange(state.cuts[cut.key], op.end);
+      size_t seen = 0;
+      for (size_t k = cut.output ? 0 : state.open.size(); k-- > 0 && seen < kMostCandidates; ++seen) {
+        const uint32_t i = state.open[k];
+        if (i < since) break;
+        if (state.consumed[i] || ranks_[step.rank].scan.items[i].elements != cut.elements) continue;
+        Consume(&state, i);
+        Absorb(step, state.source[i]);
+        break;
+      }
+    }
   }
 
   /// The earlier output that this item is, by its values; kNoItem without one.
@@ -132,41 +168,47 @@ class Follower {
 
   bool IsUninitialised(int source) const { return sources_[static_cast<size_t>(source)].kind == Kind::kUninitialised; }
 
+  /// `certain`: the values themselves tell it, not just a shape or the order.
+  struct Link {
+    int source = kNoSource;
+    bool certain = false;
+  };
+
   void Count(int source, const BadItem& item, bool same_key) {
     OverflowSource& s = sources_[static_cast<size_t>(source)];
     ++(item.distinctive ? (same_key ? s.by_identity : s.by_statistics) : s.by_shape);
   }
 
   /// Source of an input; makes one when it comes from outside.
-  int SourceOfInput(const Step& step, uint32_t index) {
+  Link LinkOfInput(const Step& step, uint32_t index) {
     RankState& state = state_[step.rank];
     const BadItem& item = ItemsOf(step)[index];
     uint32_t earlier = Earlier(&state, item, true);
     if (earlier == kNoItem) {
       if (const auto it = state.parameters.find(item.key); it != state.parameters.end())
-        return ParameterSource(step, it->second, item);
+        return {ParameterSource(step, it->second, item), true};
       earlier = Earlier(&state, item, false);
       // All NaN says too little to blame memory that nobody may have read.
       if (earlier != kNoItem && IsUninitialised(state.source[earlier])) earlier = kNoItem;
     }
     if (earlier != kNoItem) {
-      if (OpOf(step).has_float_output) Consume(&state, earlier);
+      if (OpOf(step).has_float_output || TakesAway(step, item)) Consume(&state, earlier);
       const int source = state.source[earlier];
       Count(source, item, ranks_[step.rank].scan.items[earlier].key == item.key);
-      return source;
+      return {source, item.distinctive};
     }
     // A constant that was made a tensor.
     if (item.scalar && (item.kinds & kBadNaN) == 0 && Has(ApiOrClassOf(NameOf(step)), op_trait::kPutsConstant)) {
-      return Remember(step, index, NewSource(Kind::kMask, step, PlaceOf(step), item.kinds, item.index));
+      return {Remember(step, index, NewSource(Kind::kMask, step, PlaceOf(step), item.kinds, item.index)), true};
     }
-    if (const int open = LatestOpen(&state); open != kNoSource) {
+    if (const int open = LatestOpen(&state, IsBackward(step)); open != kNoSource) {
       ++sources_[static_cast<size_t>(open)].by_order;
-      return open;
+      return {open, false};
     }
     const int source = NewSource(Kind::kInput, step, PlaceOf(step), item.kinds, item.index);
     sources_[static_cast<size_t>(source)].weak = true;
     sources_[static_cast<size_t>(source)].leaf_grad = item.leaf_grad && item.state == ItemState::kInput;
-    return Remember(step, index, source);
+    return {Remember(step, index, source), false};
   }
 
   bool GivesBad(const Step& step) const {
@@ -216,18 +258,21 @@ class Follower {
   void TakeInputs(Step& step) {
     const BadOp& op = OpOf(step);
     if (!Reads(step)) return;
-    int quiet = kNoSource;
+    TakeCuts(step);
+    int quiet = kNoSource, likely = kNoSource;
     for (uint32_t i = op.begin; i < op.end; ++i) {
       const BadItem& item = ItemsOf(step)[i];
       // What nobody wrote begins where something is made of it, and not before.
       if (IsOutput(item) || (item.unwritten && !GivesBad(step))) continue;
-      const int source = item.unwritten ? Unwritten(step, i) : SourceOfInput(step, i);
+      const auto [source, certain] = item.unwritten ? Link{Unwritten(step, i), true} : LinkOfInput(step, i);
       state_[step.rank].source[i] = source;
       step.takes = true;
+      step.taken_away = step.taken_away || TakesAway(step, item);
       step.kinds |= item.kinds;
-      int* best = IsQuiet(source) ? &quiet : &step.from;
+      int* best = IsQuiet(source) ? &quiet : certain ? &step.from : &likely;
       if (*best == kNoSource || source < *best) *best = source;
     }
+    if (step.from == kNoSource) step.from = likely;
     if (step.from == kNoSource) step.from = quiet;
     if (step.takes && !CommApi(NameOf(step)).empty()) pending_[PlaceOf(step)] = step.from;
   }
@@ -260,12 +305,13 @@ class Follower {
       if (first == kNoItem) first = i;
     }
     if (first == kNoItem) {
-      if (step.takes) Absorb(step);
+      if (step.takes && (op.has_float_output || step.taken_away)) Absorb(step, step.from);
       return;
     }
     // What a reduction leaves in the buffers of those it is not for is nobody's value.
     if (const CommCall* call = CallOf(step); call && !step.takes && !call->parts.empty() && !Takes(*call)) return;
     const int source = SourceOfOutput(step, kinds, first);
+    sources_[static_cast<size_t>(source)].carried |= kinds;
     if (step.takes) CarryOn(source, NameOf(step));
     for (uint32_t i = op.begin; i < op.end; ++i) {
       const BadItem& item = ItemsOf(step)[i];
@@ -275,16 +321,17 @@ class Follower {
       state.source[i] = source;
       state.by_key[item.key] = i;
       if (item.distinctive) state.by_loose[item.loose] = i;
-      if (!IsQuiet(source) && sources_[static_cast<size_t>(source)].kind != Kind::kUninitialised)
-        state.open.push_back(i);
+      if (IsQuiet(source) || sources_[static_cast<size_t>(source)].kind == Kind::kUninitialised) continue;
+      state.open.push_back(i);
+      // Gradients themselves want none.
+      if (!item.no_grad || item.state == ItemState::kParameterGrad || IsBackward(step)) state.open_grad.push_back(i);
     }
     if (ParseOpName(NameOf(step)).direction == OpDirection::kForward)
       state.forwards.emplace(NameOf(step), step.position);
   }
 
-  void Absorb(const Step& step) {
-    if (!OpOf(step).has_float_output) return;
-    OverflowSource& s = sources_[static_cast<size_t>(step.from)];
+  void Absorb(const Step& step, int source) {
+    OverflowSource& s = sources_[static_cast<size_t>(source)];
     ++s.absorbers;
     if (s.absorbed_at.size() < kShownAbsorbers) s.absorbed_at.push_back(PlaceOf(step));
     RankState& state = state_[step.rank];
@@ -313,7 +360,7 @@ class Follower {
     }
     const bool gradient = item.state == ItemState::kParameterGrad;
     if (module || gradient) {
-      if (const int open = LatestOpen(&state); open != kNoSource) {
+      if (const int open = LatestOpen(&state, gradient || IsBackward(step)); open != kNoSource) {
         ++sources_[static_cast<size_t>(open)].by_order;
         return open;
       }
@@ -338,7 +385,7 @@ class Follower {
     for (uint32_t p = step.position + 1; p < scan.ops.size() && p <= step.position + kLookAhead; ++p) {
       const BadOp& op = scan.ops[p];
       const NameParts other = ParseOpName(ranks_[step.rank].dump->ops()[op.op].name);
-      if (other.base != own.base || other.direction != OpDirection::kBackward) continue;
+      if (other.base != own.base || other.direction != OpDirection::kBackward || op.begin == op.end) continue;
       uint32_t item = op.begin;
       const int source = NewSource(IsOutput(scan.items[item]) ? Kind::kOp : Kind::kInput, step, {step.rank, op.op},
                                    scan.items[item].kinds, scan.items[item].index);

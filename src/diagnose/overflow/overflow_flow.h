@@ -34,6 +34,7 @@ struct OverflowSource {
   OpPlace reader;               // kParameter, kInput, kUninitialised: the op that first took it in; else places[0]
   CommTime time;                // of the reader
   uint8_t kinds = 0;            // BadKind
+  uint8_t carried = 0;          // BadKind of everything that came of it
   uint32_t item = 0;            // of the reader's or the op's items (FlattenOp): the first that is bad
   int mask = -1;                // the source of -inf (kMask, or a mask from outside) that this one made NaN of
   bool constant = false;        // an argument of the op is NaN or infinite itself
@@ -50,6 +51,8 @@ struct OverflowSource {
   size_t open = 0;                                                        // bad outputs that nobody was seen to read
   size_t by_identity = 0, by_statistics = 0, by_shape = 0, by_order = 0;  // how its links were told
   bool absorbed() const { return open == 0 && absorbers > 0; }
+  /// An infinity that nothing uses: somebody made finite values of all that came of it, and none of it was NaN.
+  bool unused() const { return absorbed() && ((kinds | carried) & kBadNaN) == 0; }
 };
 
 /// What the flow needs of a rank.

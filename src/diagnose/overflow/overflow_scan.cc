@@ -30,6 +30,9 @@ bool MayBeBad(std::string_view text) {
   return Holds(text, "NaN") || Holds(text, "Inf") || Holds(text, "nan") || Holds(text, "inf");
 }
 
+/// Digits that every writer has in the least and the greatest number of int64 and of int32.
+bool MayBeCut(std::string_view text) { return Holds(text, "22337203685477") || Holds(text, "14748364"); }
+
 /// A statistic as a number: numbers, and the texts that some writers put in the place of NaN and infinities.
 bool NumberOf(const JsonValue& leaf, const char* key, double* out) {
   const JsonValue* v = leaf.Find(key);
@@ -106,6 +109,7 @@ void SetKeys(const JsonValue& leaf, BadItem* item) {
   }
   // What is bad from end to end says no more than its shape.
   if (bad > 0 && bad == ElementsOf(leaf)) item->distinctive = false;
+  item->elements = static_cast<uint64_t>(ElementsOf(leaf));
   item->loose = Mix(values, std::bit_cast<uint64_t>(ElementsOf(leaf)));
   uint64_t key = values;
   if (const JsonValue* dtype = leaf.Find("dtype"); dtype && dtype->IsString()) key = MixText(key, dtype->Text());
@@ -145,6 +149,19 @@ bool IsFloating(const JsonValue& leaf) {
   return Contains(name, "loat") || Contains(name, "complex");
 }
 
+/// Casts of NaN and infinities give these, whatever the device.
+bool IsCut(const JsonValue& leaf) {
+  const JsonValue* dtype = leaf.Find("dtype");
+  if (!dtype || !dtype->IsString()) return false;
+  const DType type = ParseDType(dtype->Text());
+  if (type != DType::kInt64 && type != DType::kInt32) return false;
+  double least = 0, greatest = 0;
+  NumberOf(leaf, "Min", &least);
+  NumberOf(leaf, "Max", &greatest);
+  const double bound = type == DType::kInt64 ? 0x1p63 : 0x1p31;
+  return least <= -bound || greatest >= (type == DType::kInt64 ? bound : bound - 1);
+}
+
 /// What one thread finds in its block.
 class BlockScanner {
  public:
@@ -156,7 +173,7 @@ class BlockScanner {
       const OpSpan& op = dump_.ops()[i];
       const std::string_view value = text.substr(op.offset, op.length);
       const bool near = Holds(value, "overflow_margin");
-      if (!near && !MayBeBad(value)) continue;
+      if (!near && !MayBeBad(value) && !MayBeCut(value)) continue;
       MSP_RETURN_IF_ERROR(dump_.ParseOp(i, &doc_));
       if (!doc_.IsObject()) continue;
       items_.clear();
@@ -185,6 +202,7 @@ class BlockScanner {
     BadOp bad;
     bad.op = static_cast<uint32_t>(index);
     bad.begin = static_cast<uint32_t>(out_->items.size());
+    bad.cuts_begin = static_cast<uint32_t>(out_->cuts.size());
     bool floats = false;
     const bool skips_first = SkipsFirst(name);
     const bool moves_unwritten = MovesUnwritten(name, skips_first);
@@ -196,8 +214,9 @@ class BlockScanner {
       const JsonValue* tensor = TensorOf(item.leaf);
       if (!tensor) continue;
       bad.plain = bad.plain && IsPlain(*tensor);
-      if (IsOutput(item)) floats = floats || IsFloating(*tensor);
+      if (IsOutput(item)) (IsFloating(*tensor) ? floats : bad.has_whole_output) = true;
       if (!api.empty() && IsWritten(call, item)) continue;
+      if (IsCut(*tensor)) AddCut(*tensor, IsOutput(item));
       const uint8_t kinds = BadKindsOf(*tensor);
       const bool unwritten = IsOutput(item) ? IsUnwritten(*tensor) : IsUnwrittenInput(*tensor);
       if (IsOutput(item) && (unwritten || moves_unwritten)) continue;
@@ -208,13 +227,21 @@ class BlockScanner {
       found.kinds = kinds;
       const JsonValue* grad = tensor->Find("requires_grad");
       found.leaf_grad = grad && grad->Bool();
+      found.no_grad = grad && grad->IsBool() && !grad->Bool();
       found.unwritten = unwritten;
       SetKeys(*tensor, &found);
       out_->items.push_back(found);
     }
     bad.has_float_output = floats || !api.empty();
     bad.end = static_cast<uint32_t>(out_->items.size());
-    if (bad.end > bad.begin || bad.constants) out_->ops.push_back(bad);
+    bad.cuts_end = static_cast<uint32_t>(out_->cuts.size());
+    if (bad.end > bad.begin || bad.cuts_end > bad.cuts_begin || bad.constants) out_->ops.push_back(bad);
+  }
+
+  void AddCut(const JsonValue& tensor, bool output) {
+    BadItem keys;
+    SetKeys(tensor, &keys);
+    out_->cuts.push_back({keys.key, keys.elements, output});
   }
 
   static bool IsPlain(const JsonValue& tensor) {
@@ -269,13 +296,16 @@ class BlockScanner {
 };
 
 void Append(OverflowScan&& part, OverflowScan* all) {
-  const auto shift = static_cast<uint32_t>(all->items.size());
+  const auto shift = static_cast<uint32_t>(all->items.size()), cuts = static_cast<uint32_t>(all->cuts.size());
   for (BadOp& op : part.ops) {
     op.begin += shift;
     op.end += shift;
+    op.cuts_begin += cuts;
+    op.cuts_end += cuts;
     all->ops.push_back(op);
   }
   all->items.insert(all->items.end(), part.items.begin(), part.items.end());
+  all->cuts.insert(all->cuts.end(), part.cuts.begin(), part.cuts.end());
   const size_t room = OverflowScan::kMostNear - std::min(OverflowScan::kMostNear, all->near.size());
   all->near.insert(all->near.end(), part.near.begin(),
                    part.near.begin() + static_cast<std::ptrdiff_t>(std::min(room, part.near.size())));

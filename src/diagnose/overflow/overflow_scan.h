@@ -23,21 +23,31 @@ double OverflowMarginOf(const JsonValue& leaf);
 struct BadItem {
   uint64_t key = 0;    // of dtype, shape and all statistics or the checksum: equal for equal tensors
   uint64_t loose = 0;  // without dtype and shape, but with the number of elements: equal for views
+  uint64_t elements = 1;
   uint32_t index = 0;  // among the items that FlattenOp gives
   ItemState state = ItemState::kInput;
   uint8_t kinds = 0;
   bool distinctive = false;  // a statistic is finite, so that the keys say something
   bool scalar = false;       // no dimensions
   bool leaf_grad = false;    // an input with requires_grad
+  bool no_grad = false;      // requires_grad is false
   bool unwritten = false;    // memory that nobody had written
+};
+
+/// An integer tensor that holds the least or the greatest number of its dtype: what a cast makes of NaN and infinities.
+struct CutItem {
+  uint64_t key = 0, elements = 1;  // as of BadItem
+  bool output = false;
 };
 
 struct BadOp {
   uint32_t op = 0;
-  uint32_t begin = 0, end = 0;   // in OverflowScan::items
-  uint8_t constants = 0;         // kinds of plain numbers among the arguments
-  bool plain = true;             // none of its tensors is of a class of its own, which may communicate (DTensor)
-  bool has_float_output = true;  // false: it only looks (isnan, argmax)
+  uint32_t begin = 0, end = 0;            // in OverflowScan::items
+  uint32_t cuts_begin = 0, cuts_end = 0;  // in OverflowScan::cuts
+  uint8_t constants = 0;                  // kinds of plain numbers among the arguments
+  bool plain = true;              // none of its tensors is of a class of its own, which may communicate (DTensor)
+  bool has_float_output = true;   // false: it only looks (isnan, argmax), or makes integers of what it is given
+  bool has_whole_output = false;  // a tensor of integers or of true and false
 };
 
 struct NearOverflow {
@@ -48,6 +58,7 @@ struct NearOverflow {
 struct OverflowScan {
   std::vector<BadOp> ops;  // in the order of the dump
   std::vector<BadItem> items;
+  std::vector<CutItem> cuts;
   std::vector<NearOverflow> near;  // the first kMostNear ops whose dumps say so themselves
   static constexpr size_t kMostNear = 4096;
 };

@@ -222,6 +222,91 @@ TEST_F(OverflowTest, ABackwardOpBelongsToItsForwardOp) {
   EXPECT_FALSE(Find().first[0].absorbed);
 }
 
+/// The buckets of relative positions take the logarithm of zero and make integers of it.
+TEST_F(OverflowTest, WhatACastMakesIntegersOfIsAbsorbed) {
+  const std::string log = Tensor("1.5", "-Infinity");
+  const std::string scaled = Tensor("3.0", "-Infinity");
+  const auto whole = [](const std::string& max, const std::string& min) {
+    return R"({"type": "torch.Tensor", "dtype": "torch.int64", "shape": [2, 3], "Max": )" + max + R"(, "Min": )" + min +
+           R"(, "Mean": 1.5, "Norm": 2.5, "requires_grad": false})";
+  };
+  const std::string cut = whole("9", "-9223372036854775808"), other = whole("17", "-9223372036854775800");
+  const Names begin{Op("Torch.log.0.forward", kClean, log), Op("Tensor.__mul__.0.forward", log, scaled)};
+  const Names end{Op("Tensor.__radd__.0.forward", cut, other),
+                  Op("Torch.where.0.forward", other + ", " + whole("15", "0"), whole("15", "0"))};
+  const Names cast{Op("Tensor.to.0.forward", scaled, cut)};
+  for (const bool recorded : {false, true}) {
+    Names ops = begin;
+    if (recorded) ops.insert(ops.end(), cast.begin(), cast.end());
+    ops.insert(ops.end(), end.begin(), end.end());
+    Rank(0, ops);
+    OverflowReport report = Find();
+    ASSERT_EQ(report.first.size(), 1u);
+    EXPECT_TRUE(report.first[0].unused);
+    EXPECT_EQ(report.first[0].absorbers, 1u);
+    EXPECT_EQ(report.first[0].absorbed_at[0].name, recorded ? "Tensor.to.0.forward" : "Tensor.__radd__.0.forward");
+    // A second micro batch makes the same values.
+    Names twice = ops;
+    for (std::string op : ops) twice.push_back(op.replace(op.find(".0.forward"), 10, ".1.forward"));
+    Rank(0, twice);
+    EXPECT_TRUE(Find().first.at(0).unused);
+    // Wrong values behind it are not its doing, wherever they begin.
+    ops.push_back(Backward("Torch.sqrt.0.backward", kClean, kInfinite));
+    ops.push_back(Backward("Tensor.sum.0.backward", kInfinite, kNaN));
+    Rank(0, ops);
+    report = Find();
+    ASSERT_EQ(Named(), Names{"0: Torch.sqrt.0.backward"});
+    EXPECT_EQ(report.first[0].carriers, 1u);
+    ASSERT_EQ(report.absorbed.size(), 1u);
+    EXPECT_EQ(report.absorbed[0].carriers, 1u);
+  }
+}
+
+TEST_F(OverflowTest, AStepWhoseInfinityNothingUsesDoesNotEndTheSearch) {
+  const Names healthy{
+      Op("Torch.log.0.forward", kClean, kMask),
+      Op("Tensor.__lt__.0.forward", kMask,
+         R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [2, 3], "Max": true, "Min": false})")};
+  for (const int step : {1, 2}) {
+    for (const int rank : {0, 1}) Rank(rank, healthy, step);
+  }
+  OverflowReport report = Find();
+  EXPECT_EQ(report.step, "step1");
+  EXPECT_EQ(report.steps, 2u);
+  ASSERT_EQ(report.first.size(), 1u);
+  EXPECT_TRUE(report.first[0].unused);
+  Names bad = healthy;
+  const std::string module = R"("Module.fc.Linear.forward.0": {"input_args": [)" + kClean +
+                             R"(], "input_kwargs": {}, "parameters": {"weight": )" + kInfinite + R"(}, "output": [)" +
+                             kNaN + "]}";
+  bad.push_back(Op("Functional.linear.0.forward", kClean + ", " + kInfinite, kNaN));
+  bad.push_back(module);
+  Rank(1, bad, 3);
+  report = Find();
+  EXPECT_EQ(report.step, "step3");
+  EXPECT_EQ(Named(), Names{"1: Module.fc.Linear.forward.0"});
+}
+
+/// One value that is compared decides what the program does; it is still there.
+TEST_F(OverflowTest, AComparisonOfOneValueAbsorbsNothing) {
+  const std::string loss = Tensor("Infinity", "Infinity", "");
+  Rank(0, {Op("Torch.exp.0.forward", kClean, kInfinite), Op("Tensor.sum.0.forward", kInfinite, loss),
+           Op("Tensor.__gt__.0.forward", loss,
+              R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [], "Max": true, "Min": true})")});
+  ASSERT_EQ(Named(), Names{"0: Torch.exp.0.forward"});
+  EXPECT_FALSE(Find().first[0].absorbed);
+}
+
+/// What wants no gradient has no part in a backward pass, although nobody was seen to read it.
+TEST_F(OverflowTest, WhatWantsNoGradientDoesNotSpoilTheBackwardPass) {
+  Rank(0, {Op("Torch.log.0.forward", kClean, kMask), Op("Torch.mul.0.forward", kMask, Tensor("0.5", "-Infinity")),
+           Backward("Functional.linear.3.backward", kNaN, kNaN)});
+  const OverflowReport report = Find();
+  ASSERT_FALSE(report.first.empty());
+  EXPECT_EQ(report.first[0].carriers, 1u);
+  EXPECT_EQ(report.first[0].by_order, 0u);
+}
+
 TEST_F(OverflowTest, SentValuesAreFollowedToTheirSource) {
   const std::string wrong = Tensor("Infinity", "-3.0");
   Rank(0, {Op("Torch.exp.0.forward", kClean, wrong), Op("Distributed.send.0.forward", wrong + ", " + Int(1), wrong)});

@@ -118,6 +118,13 @@ void FindingText(Message* out, const OverflowFinding& f) {
   Consequences(out, f);
 }
 
+/// How far the older tool gets.
+void Searching(Message* out, OverflowReport::Phase phase) {
+  *out += Msg("Start searching anomaly node before communication.\n");
+  if (phase != OverflowReport::Phase::kBefore) *out += Msg("Start searching anomaly node during communication.\n");
+  if (phase == OverflowReport::Phase::kAfter) *out += Msg("Start searching anomaly node after communication.\n");
+}
+
 void OpJson(JsonWriter* json, const OverflowOp& op) {
   json->BeginObject();
   json->Member("rank", op.rank);
@@ -186,16 +193,13 @@ void FindingJson(JsonWriter* json, const OverflowFinding& f) {
 
 }  // namespace
 
-Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file) {
+Message OverflowText(const OverflowReport& report, const std::string& told, const std::string& file,
+                     bool earlier_form) {
   const Message verdict(told);
-  // What was not seen stands first, before the lines that scripts around the older tool look for.
+  // What was not seen stands first.
   Message out = report.gaps.empty() ? Message() : verdict;
-  out += Msg("Start searching anomaly node before communication.\n");
   const bool nothing = report.first.empty();
-  if (nothing || report.phase != OverflowReport::Phase::kBefore)
-    out += Msg("Start searching anomaly node during communication.\n");
-  if (nothing || report.phase == OverflowReport::Phase::kAfter)
-    out += Msg("Start searching anomaly node after communication.\n");
+  if (earlier_form) Searching(&out, nothing ? OverflowReport::Phase::kAfter : report.phase);
   if (nothing) {
     Near(&out, report.near);
     if (report.gaps.empty() && report.left_out > 0) out += verdict;

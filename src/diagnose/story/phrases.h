@@ -45,6 +45,12 @@ class Words {
 /// Of parameters: what autograd adds up for them is no op.
 inline bool IsGradient(const StoryOrigin& o) { return ParseOpName(o.op).direction == OpDirection::kParameterGrad; }
 
+/// Whether the forward call is that of a layer whose weight is a matrix.
+inline bool MultipliesByWeight(const StoryOrigin& o) {
+  const bool layer = o.module_class.ends_with("Linear") || o.module_class == "Dense" || o.module_class == "Conv1D";
+  return layer && o.op.find("backward") == std::string::npos;
+}
+
 /// Whether one shape of "[2, 3]" is a whole part of the other, as that of one rank is.
 inline bool IsSplit(const StoryOrigin& o) {
   const auto [less, more] = std::minmax({ElementsOfShape(o.target), ElementsOfShape(o.golden)});

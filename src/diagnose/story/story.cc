@@ -128,6 +128,7 @@ StoryOrigin OriginOf(const OverflowFinding& f, int step) {
   if (out.cause == Cause::kWeight) out.parameter = f.item.substr(f.item.find_last_of('.') + 1);
   out.target = f.item_text;
   out.since = f.since;
+  out.unused = f.unused;
   if (out.cause == Cause::kOp) out.mechanism = f.mechanism;
   out.other_op = out.cause == Cause::kMask ? f.mask : out.cause == Cause::kUninitialised ? f.reader : f.before;
   return out;
@@ -256,7 +257,7 @@ Story StoryOf(const OverflowReport& report) {
 void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Story* story) {
   const int step = StepNumber(target.step);
   for (const OverflowFinding& f : target.first) {
-    if (golden && AlsoIn(*golden, f)) continue;
+    if ((golden && AlsoIn(*golden, f)) || (f.unused && !story->origins.empty())) continue;
     StoryOrigin origin = OriginOf(f, step);
     const auto same = std::find_if(story->origins.begin(), story->origins.end(),
                                    [&](const StoryOrigin& o) { return SamePlace(o, origin); });

@@ -59,6 +59,7 @@ struct StoryOrigin {
   std::vector<std::string> fused;  // modules that the golden run computes as one with it: one of them is meant
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
+  bool unused = false;             // overflow: infinities of which nothing is left
   bool coarse = false;             // of kGrows: rounding adds up to so much by itself
   bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
   bool buffer = false;             // kWeight: no parameter but a buffer
@@ -138,6 +139,8 @@ struct Story {
     return !origins.empty() && origins.front().cause == Cause::kGrows &&
            (origins.front().coarse || !origins.front().parameter.empty());
   }
+  /// Nothing but infinities that nothing uses.
+  bool Harmless() const { return !origins.empty() && origins.front().unused; }
   /// What is equal as far as it was seen is not known to be equal.
   void Weigh();
 };

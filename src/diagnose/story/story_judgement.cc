@@ -8,6 +8,7 @@ namespace msprobe {
 namespace {
 
 JudgementKind KindOfOrigin(const StoryOrigin& origin, const Story& story) {
+  if (origin.unused) return JudgementKind::kSuspicious;
   if (!story.compared || origin.overflow) return JudgementKind::kBug;
   if (origin.cause == Cause::kGrows) return JudgementKind::kDrift;
   return origin.verdict == RulerVerdict::kBug ? JudgementKind::kBug : JudgementKind::kSuspicious;

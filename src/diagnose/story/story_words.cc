@@ -178,7 +178,10 @@ std::string ShapesTell(const Words& say, const StoryOrigin& o) {
 
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
-  if (o.overflow && o.what.empty()) return Overflowed(say, o);
+  if (o.overflow && o.what.empty()) {
+    const std::string what = Overflowed(say, o);
+    return o.unused ? say({"an infinity that nothing uses: {}", "产生的无穷大未被使用：{}"}, what) : what;
+  }
   const std::string differs = Differs(say, o);
   switch (o.cause) {
     case Cause::kOp:
@@ -270,17 +273,14 @@ std::string OriginText(const Words& say, const StoryOrigin& o) {
   return run.empty() ? out : say({"{} ({})", "{}（{}）"}, out, run);
 }
 
-/// Whether the forward call is that of a layer whose weight is a matrix.
-bool MultipliesByWeight(const StoryOrigin& o) {
-  const bool layer = o.module_class.ends_with("Linear") || o.module_class == "Dense" || o.module_class == "Conv1D";
-  return layer && o.op.find("backward") == std::string::npos;
-}
-
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.mechanism.empty() && !o.overflow)
     return say({"compare where both runs switch the model to training and to evaluation",
                 "比对两次运行在何处切换训练与推理模式"});
+  if (o.unused)
+    return say(
+        {"nothing, unless the finite values that are made of it are wrong", "无需处理，除非由它得出的有限值有误"});
   if (!o.mechanism.empty())
     return say({"find what makes this value: the ops before it, or the data of this step",
                 "找出该数值的来源：它之前的算子，或这一 step 的数据"});
@@ -430,8 +430,9 @@ std::string StoryHeadline(const Story& story, Language language) {
   std::string answer = CleanHeadline(say, story);
   if (!story.origins.empty()) {
     const std::string what = OriginText(say, story.origins.front());
-    answer =
-        story.Drifts() ? say({"Origin unknown: {}", "源头未知：{}"}, what) : say({"Origin: {}", "误差源头：{}"}, what);
+    answer = story.Drifts()     ? say({"Origin unknown: {}", "源头未知：{}"}, what)
+             : story.Harmless() ? say({"No harm seen: {}", "未见危害：{}"}, what)
+                                : say({"Origin: {}", "误差源头：{}"}, what);
   }
   if (!unseen.empty() && !answer.empty()) unseen += say({". ", "。"});
   return OneLine(unseen + answer);
