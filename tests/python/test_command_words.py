@@ -224,7 +224,9 @@ def test_summaries_in_both_languages(tmp_path):
     assert "节点：调试侧 " in graph and "旧规则：" in graph
     overflow = run(["overflow_check", "-i", str(case), "-o", "out"], cwd=tmp_path, env=chinese).stdout
     assert "检查了 1 个 step、1 个 rank：没有算子产生 NaN 或无穷" in overflow
-    assert "正在查找通信之前的异常节点。\n" in overflow and "未找到异常节点，不生成分析文件。\n" in overflow
+    assert "正在查找通信之前的异常节点。\n" not in overflow and "未找到异常节点，不生成分析文件。\n" in overflow
+    earlier = ["-f", "pytorch", "overflow_check", "-i", str(case), "-o", "out"]
+    assert "正在查找通信之前的异常节点。\n" in run(earlier, cwd=tmp_path, env=chinese).stdout
     for text in (told, graph, overflow, *in_chinese_of_a_difference(tmp_path, chinese)):
         assert [line for line in text.splitlines() if english(line)] == []
     # What programs read is the same in every locale.
