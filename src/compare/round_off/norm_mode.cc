@@ -22,9 +22,9 @@ NormMode ModeOf(std::string_view name, std::span<const ItemView> items) {
     if (item.suffix == ".parameters.bias" || item.suffix == ".parameters.beta") offsets = &item;
   }
   const auto known = [](const ItemView* item) {
-    return item && item->stats[kMean].IsNumber() && item->stats[kNorm].IsNumber() && Contains(item->dtype, "loat32");
+    return item->stats[kMean].IsNumber() && item->stats[kNorm].IsNumber() && Contains(item->dtype, "loat32");
   };
-  if (!known(output) || !known(offsets)) return NormMode::kUnknown;
+  if (output == nullptr || offsets == nullptr || !known(output) || !known(offsets)) return NormMode::kUnknown;
   const double size = output->stats[kNorm].AsDouble() / std::sqrt(ElementsOfShape(output->shape));
   const double off = std::fabs(output->stats[kMean].AsDouble() - offsets->stats[kMean].AsDouble());
   if (!(size > 0) || !std::isfinite(off)) return NormMode::kUnknown;

@@ -89,13 +89,13 @@ bool Machine::MakeLargeInt(std::string_view digits) {
     part.kind = PickleNode::kInt;
     std::memcpy(&part.i, digits.data() + at, std::min(sizeof part.i, digits.size() - at));
     parts.push_back(static_cast<Id>(nodes_.size()));
-    nodes_.push_back(std::move(part));
+    nodes_.push_back(part);
   }
   PickleNode type;
   type.kind = PickleNode::kGlobal;
   type.module = "builtins";
   type.text = "int";
-  nodes_.push_back(std::move(type));
+  nodes_.push_back(type);
   return MakeObject(static_cast<Id>(nodes_.size()) - 1, std::move(parts));
 }
 

@@ -189,7 +189,7 @@ bool Machine::Global(std::string_view module, std::string_view name) {
                     OneLine(name.substr(0, 100))));
   }
   stack_.push_back(static_cast<Id>(nodes_.size()));
-  nodes_.push_back(std::move(node));
+  nodes_.push_back(node);
   return true;
 }
 
