@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "checks/test_runs.h"
 #include "config/read_configuration.h"
 
 namespace msprobe {
@@ -91,13 +92,6 @@ class PairFiles {
   fs::path folder_;
 };
 
-std::string VerdictOf(const std::vector<CheckFinding>& findings, std::string_view rule) {
-  for (const CheckFinding& finding : findings) {
-    if (finding.rule->id == rule) return std::string(NameOf(finding.verdict));
-  }
-  return "nothing";
-}
-
 TEST(Checklist, NothingFailsOfAlignedPairs) {
   for (const std::string pair : {"dense", "moe"}) {
     for (const CheckFinding& finding : PairFiles(pair).Run()) {
@@ -172,31 +166,17 @@ TEST(Checklist, WhatNoFileSetsIsTheDefaultOfTheFramework) {
   EXPECT_EQ(run.Find("beta2")->origin, "default of Megatron");
 }
 
-EffectiveRun RunOf(ConfigDialect dialect, const std::vector<std::pair<std::string, std::string>>& settings) {
-  ConfigSource source;
-  source.dialect = dialect;
-  for (const auto& [key, value] : settings) source.settings.push_back({key, PythonScalar(value), "a", 1});
-  Configuration configuration;
-  configuration.sources = {source};
-  return EffectiveRun(configuration);
-}
-
-std::string Verdict(const EffectiveRun& a, const EffectiveRun& b, std::string_view rule) {
-  return VerdictOf(RunChecklist(a, &b), rule);
-}
-
 TEST(Checklist, WindowsCountTheirTokensAlike) {
   const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}});
-  const std::vector<std::pair<std::string, std::string>> model = {
-      {"model_type", "qwen2"}, {"num_hidden_layers", "2"}, {"sliding_window", "4096"}};
-  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, model), "structure.attention_mask"), "pass");
+  const SettingPairs model = {{"model_type", "qwen2"}, {"num_hidden_layers", "2"}, {"sliding_window", "4096"}};
+  EXPECT_EQ(VerdictBetween(megatron, RunOf(ConfigDialect::kHfModel, model), "structure.attention_mask"), "pass");
   auto unused = model;
   unused.push_back({"use_sliding_window", "False"});
-  EXPECT_EQ(Verdict(megatron, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), "fail");
+  EXPECT_EQ(VerdictBetween(megatron, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), "fail");
   for (const auto& [length, verdict] : {std::pair("4096", "warn"), {"8192", "fail"}}) {  // of what it can hide
     const EffectiveRun of_length =
         RunOf(ConfigDialect::kMegatron, {{"window_size", "(4095, 0)"}, {"num_layers", "2"}, {"seq_length", length}});
-    EXPECT_EQ(Verdict(of_length, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), verdict);
+    EXPECT_EQ(VerdictBetween(of_length, RunOf(ConfigDialect::kHfModel, unused), "structure.attention_mask"), verdict);
   }
 }
 
@@ -211,7 +191,7 @@ TEST(Checklist, LayersWithoutExpertsInFront) {
                                                                {"num_hidden_layers", "27"},
                                                                {"n_routed_experts", "8"},
                                                                {"first_k_dense_replace", "3"}});
-    EXPECT_EQ(Verdict(megatron, model, "moe.router_members"), verdict) << layers;
+    EXPECT_EQ(VerdictBetween(megatron, model, "moe.router_members"), verdict) << layers;
   }
 }
 
@@ -221,14 +201,15 @@ TEST(Checklist, WhatOnlyARunKnowsIsNoDefault) {
         ConfigDialect::kHfTrainer,
         {{"per_device_train_batch_size", "4"}, {"gradient_accumulation_steps", accumulation}, {"adam_epsilon", eps}});
   };
-  EXPECT_EQ(Verdict(run("$(nproc)", "1e-8"), run("8", "1e-8"), "optimizer.global_batch_size"), "ask");
-  EXPECT_EQ(Verdict(run("8", "${EPS}"), run("8", "1e-6"), "optimizer.eps"), "ask") << "not the default of the stack";
+  EXPECT_EQ(VerdictBetween(run("$(nproc)", "1e-8"), run("8", "1e-8"), "optimizer.global_batch_size"), "ask");
+  EXPECT_EQ(VerdictBetween(run("8", "${EPS}"), run("8", "1e-6"), "optimizer.eps"), "ask")
+      << "not the default of the stack";
 }
 
 TEST(Checklist, SectionsOfAnOwnYamlHaveTheNamesOfTheTrainer) {
   const auto run = [](const char* eps) { return RunOf(ConfigDialect::kHfTrainer, {{"training.adam_epsilon", eps}}); };
-  EXPECT_EQ(Verdict(run("1e-8"), run("1e-6"), "optimizer.eps"), "fail");
-  EXPECT_EQ(Verdict(run("1e-8"), run("1e-08"), "optimizer.eps"), "pass");
+  EXPECT_EQ(VerdictBetween(run("1e-8"), run("1e-6"), "optimizer.eps"), "fail");
+  EXPECT_EQ(VerdictBetween(run("1e-8"), run("1e-08"), "optimizer.eps"), "pass");
 }
 
 TEST(Checklist, AdaptersAndClippingByTheirDefaults) {
@@ -237,13 +218,13 @@ TEST(Checklist, AdaptersAndClippingByTheirDefaults) {
                      swift = RunOf(ConfigDialect::kSwift,
                                    {{"train_type", "lora"}, {"lora_alpha", "16"}, {"lora_dropout", "0"}}),
                      plain = RunOf(ConfigDialect::kSwift, {{"train_type", "lora"}, {"lora_dropout", "0"}});
-  EXPECT_EQ(Verdict(factory, swift, "structure.adapter"), "pass");
-  EXPECT_EQ(Verdict(factory, plain, "structure.adapter"), "fail");
+  EXPECT_EQ(VerdictBetween(factory, swift, "structure.adapter"), "pass");
+  EXPECT_EQ(VerdictBetween(factory, plain, "structure.adapter"), "fail");
   const EffectiveRun norm = RunOf(ConfigDialect::kLightning, {{"trainer.gradient_clip_val", "1.0"}}),
                      value = RunOf(ConfigDialect::kLightning, {{"trainer.gradient_clip_val", "1.0"},
                                                                {"trainer.gradient_clip_algorithm", "value"}});
-  EXPECT_EQ(Verdict(norm, norm, "optimizer.clip_grad"), "pass");
-  EXPECT_EQ(Verdict(norm, value, "optimizer.clip_grad"), "fail");
+  EXPECT_EQ(VerdictBetween(norm, norm, "optimizer.clip_grad"), "pass");
+  EXPECT_EQ(VerdictBetween(norm, value, "optimizer.clip_grad"), "fail");
 }
 
 TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {
@@ -254,9 +235,9 @@ TEST(Checklist, WarmupInStepsSamplesRatiosAndShares) {
       RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.01"}, {"lr_schedule.total_steps", "-1"}});
   const EffectiveRun other =
       RunOf(ConfigDialect::kMindFormers, {{"lr_schedule.warmup_ratio", "0.03"}, {"lr_schedule.total_steps", "-1"}});
-  EXPECT_EQ(Verdict(steps, samples, "optimizer.warmup_ratio"), "pass");
-  EXPECT_EQ(Verdict(steps, share, "optimizer.warmup_ratio"), "pass");
-  EXPECT_EQ(Verdict(steps, other, "optimizer.warmup_ratio"), "fail");
+  EXPECT_EQ(VerdictBetween(steps, samples, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(VerdictBetween(steps, share, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(VerdictBetween(steps, other, "optimizer.warmup_ratio"), "fail");
 }
 
 TEST(Checklist, DefaultsOfDeepSpeedAreThoseOfWhatItsFileNames) {
@@ -335,7 +316,7 @@ TEST(Checklist, RecordedTokensComeBackFromTheirTokenizer) {
   EXPECT_EQ(verdict(-1, 3), "fail");
 }
 
-EffectiveRun WithPackages(const std::vector<std::pair<std::string, std::string>>& packages) {
+EffectiveRun WithPackages(const SettingPairs& packages) {
   Configuration configuration;
   configuration.packages = packages;
   return EffectiveRun(std::move(configuration));
@@ -391,12 +372,13 @@ TEST(Checklist, LossScales) {
   const std::pair<std::string, std::string> dynamic{"runner_wrapper.scale_sense.type", "DynamicLossScaleUpdateCell"};
   const EffectiveRun other =
       RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "bfloat16"}});
-  EXPECT_EQ(Verdict(bf16, other, "optimizer.loss_scale"), "warn");
+  EXPECT_EQ(VerdictBetween(bf16, other, "optimizer.loss_scale"), "warn");
   const EffectiveRun half =
       RunOf(ConfigDialect::kMindFormers, {dynamic, {"model.model_config.compute_dtype", "float16"}});
-  EXPECT_EQ(Verdict(fp16, half, "optimizer.loss_scale"), "ask") << "where that of MindFormers begins is not known";
-  EXPECT_EQ(Verdict(RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"loss_scale", "1024"}}), half,
-                    "optimizer.loss_scale"),
+  EXPECT_EQ(VerdictBetween(fp16, half, "optimizer.loss_scale"), "ask")
+      << "where that of MindFormers begins is not known";
+  EXPECT_EQ(VerdictBetween(RunOf(ConfigDialect::kMegatron, {{"fp16", "True"}, {"loss_scale", "1024"}}), half,
+                           "optimizer.loss_scale"),
             "fail");
 }
 
@@ -408,9 +390,9 @@ TEST(Checklist, ScalesThatAdaptBeginSomewhere) {
   const EffectiveRun higher =
       RunOf(ConfigDialect::kDeepSpeed, {{"fp16.enabled", "True"}, {"fp16.initial_scale_power", "32"}});
   EXPECT_EQ(deepspeed.Number("initial_loss_scale"), 65536);
-  EXPECT_EQ(Verdict(deepspeed, megatron, "optimizer.loss_scale"), "fail");
-  EXPECT_EQ(Verdict(deepspeed, same, "optimizer.loss_scale"), "pass");
-  EXPECT_EQ(Verdict(higher, megatron, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(VerdictBetween(deepspeed, megatron, "optimizer.loss_scale"), "fail");
+  EXPECT_EQ(VerdictBetween(deepspeed, same, "optimizer.loss_scale"), "pass");
+  EXPECT_EQ(VerdictBetween(higher, megatron, "optimizer.loss_scale"), "pass");
   const EffectiveRun bf16 = RunOf(ConfigDialect::kMegatron, {{"bf16", "True"}, {"num_layers", "2"}});
   EXPECT_EQ(bf16.Find("initial_loss_scale"), nullptr);
 }
@@ -426,20 +408,20 @@ TEST(Checklist, ModelsOfTransformersAddTheirBalancingLossWithTheLogitsOfTheRoute
   EXPECT_EQ(run("False").Number("aux_loss"), 0);
   EXPECT_EQ(run("True").Number("aux_loss"), 0.02);
   const EffectiveRun megatron = RunOf(ConfigDialect::kMegatron, {{"num_experts", "8"}, {"moe_aux_loss_coeff", "0.02"}});
-  EXPECT_EQ(Verdict(megatron, run("False"), "moe.aux_loss_equal"), "fail");
-  EXPECT_EQ(Verdict(megatron, run("True"), "moe.aux_loss_equal"), "pass");
+  EXPECT_EQ(VerdictBetween(megatron, run("False"), "moe.aux_loss_equal"), "fail");
+  EXPECT_EQ(VerdictBetween(megatron, run("True"), "moe.aux_loss_equal"), "pass");
 }
 
 TEST(Checklist, GroupsInALogTellWhichWeightsDecay) {
   const EffectiveRun yaml = RunOf(ConfigDialect::kMindFormers, {{"optimizer.weight_decay", "0.1"}});
-  const std::vector<std::pair<std::string, std::string>> all = {{"type", "AdamW"}, {"groups.0.weight_decay", "0.1"}};
+  const SettingPairs all = {{"type", "AdamW"}, {"groups.0.weight_decay", "0.1"}};
   auto two = all;
   two.push_back({"groups.1.weight_decay", "0.0"});
   const EffectiveRun one_group = RunOf(ConfigDialect::kTorchLog, all),
                      two_groups = RunOf(ConfigDialect::kTorchLog, two);
-  EXPECT_EQ(Verdict(one_group, yaml, "optimizer.decayed_weights"), "fail");
-  EXPECT_EQ(Verdict(two_groups, yaml, "optimizer.decayed_weights"), "ask");
-  EXPECT_EQ(Verdict(two_groups, two_groups, "optimizer.decayed_weights"), "pass");
+  EXPECT_EQ(VerdictBetween(one_group, yaml, "optimizer.decayed_weights"), "fail");
+  EXPECT_EQ(VerdictBetween(two_groups, yaml, "optimizer.decayed_weights"), "ask");
+  EXPECT_EQ(VerdictBetween(two_groups, two_groups, "optimizer.decayed_weights"), "pass");
   EXPECT_EQ(two_groups.Number("weight_decay"), 0.1);
 }
 
@@ -456,7 +438,7 @@ TEST(Checklist, OtherNamesOfTheSame) {
                                                                        {"moe_config.shared_expert_num", "2"}});
   for (const std::string rule : {"structure.position_code", "moe.capacity_equal", "moe.capacity_factor",
                                  "moe.aux_loss_equal", "moe.shared_expert_num", "moe.enable_sdrop"}) {
-    EXPECT_EQ(Verdict(megatron, mindformers, rule), "pass") << rule;
+    EXPECT_EQ(VerdictBetween(megatron, mindformers, rule), "pass") << rule;
   }
 }
 

@@ -2,98 +2,81 @@
 #include <gtest/gtest.h>
 
 #include "checks/checklist.h"
+#include "checks/test_runs.h"
 
 namespace msprobe {
 namespace {
 
-using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-EffectiveRun RunWith(ConfigDialect dialect, const Pairs& settings) {
-  ConfigSource source;
-  source.dialect = dialect;
-  for (const auto& [key, value] : settings) source.settings.push_back({key, PythonScalar(value), "a.yaml", 1});
-  Configuration configuration;
-  configuration.sources = {source};
-  return EffectiveRun(configuration);
-}
-
-std::string VerdictBetween(const EffectiveRun& a, const EffectiveRun& b, std::string_view rule) {
-  for (const CheckFinding& finding : RunChecklist(a, &b)) {
-    if (finding.rule->id == rule) return std::string(NameOf(finding.verdict));
-  }
-  return "nothing";
-}
-
 TEST(Programs, NamesThatMostOfThemUse) {
-  const EffectiveRun own = RunWith(ConfigDialect::kUnknown, {{"MODEL.EMBED_DIM", "96"},
-                                                             {"TRAIN.BASE_LR", "0.001"},
-                                                             {"TRAIN.EPOCHS", "100"},
-                                                             {"TRAIN.WARMUP_EPOCHS", "5"},
-                                                             {"critic.lr", "0.5"},
-                                                             {"model.gan.lr", "0.2"}});
+  const EffectiveRun own = RunOf(ConfigDialect::kUnknown, {{"MODEL.EMBED_DIM", "96"},
+                                                           {"TRAIN.BASE_LR", "0.001"},
+                                                           {"TRAIN.EPOCHS", "100"},
+                                                           {"TRAIN.WARMUP_EPOCHS", "5"},
+                                                           {"critic.lr", "0.5"},
+                                                           {"model.gan.lr", "0.2"}});
   EXPECT_TRUE(own.Has(ConfigDialect::kOwn));
   EXPECT_EQ(own.Number("hidden_size"), 96);
   EXPECT_EQ(own.Number("lr"), 0.001);
   EXPECT_EQ(own.Number("warmup_share"), 0.05);
   EXPECT_EQ(own.Number("beta2"), std::nullopt) << "no default follows";
-  const EffectiveRun two = RunWith(ConfigDialect::kOwn, {{"a.lr", "1"}, {"b.lr", "2"}, {"seed", "3"}});
+  const EffectiveRun two = RunOf(ConfigDialect::kOwn, {{"a.lr", "1"}, {"b.lr", "2"}, {"seed", "3"}});
   EXPECT_EQ(two.Number("lr"), std::nullopt) << "of two that differ nothing is said";
 }
 
 TEST(Programs, UnitsOfLengths) {
-  const EffectiveRun batches = RunWith(ConfigDialect::kLlmFoundry, {{"max_duration", "1000ba"},
-                                                                    {"scheduler.t_warmup", "0.1dur"},
-                                                                    {"scheduler.name", "cosine_with_warmup"},
-                                                                    {"global_train_batch_size", "8"}});
+  const EffectiveRun batches = RunOf(ConfigDialect::kLlmFoundry, {{"max_duration", "1000ba"},
+                                                                  {"scheduler.t_warmup", "0.1dur"},
+                                                                  {"scheduler.name", "cosine_with_warmup"},
+                                                                  {"global_train_batch_size", "8"}});
   EXPECT_EQ(batches.Number("warmup"), 100);
-  const EffectiveRun tokens = RunWith(ConfigDialect::kOwn, {{"total_tokens", "81920000"},
-                                                            {"warmup_tokens", "8192000"},
-                                                            {"tokens_per_batch", "81920"},
-                                                            {"lr_schedule", "cosine"},
-                                                            {"seq_len", "1024"}});
+  const EffectiveRun tokens = RunOf(ConfigDialect::kOwn, {{"total_tokens", "81920000"},
+                                                          {"warmup_tokens", "8192000"},
+                                                          {"tokens_per_batch", "81920"},
+                                                          {"lr_schedule", "cosine"},
+                                                          {"seq_len", "1024"}});
   EXPECT_EQ(tokens.Number("warmup"), 100);
   EXPECT_EQ(VerdictBetween(batches, tokens, "optimizer.warmup_ratio"), "pass");
   EXPECT_EQ(VerdictBetween(batches, tokens, "optimizer.global_batch_size"), "fail");
 }
 
 TEST(Programs, ModelsOfLlmFoundryByTheirDefaults) {
-  const Pairs told = {
+  const SettingPairs told = {
       {"model.name", "mpt_causal_lm"}, {"precision", "amp_bf16"}, {"fsdp_config.mixed_precision", "DEFAULT"}};
-  const EffectiveRun run = RunWith(ConfigDialect::kLlmFoundry, told);
+  const EffectiveRun run = RunOf(ConfigDialect::kLlmFoundry, told);
   EXPECT_EQ(run.Word("precision"), "bf16") << "sharding takes the type of the precision";
   EXPECT_EQ(run.Truth("tied_embeddings"), true);
   EXPECT_EQ(run.Number("kv_heads"), 16);
   EXPECT_EQ(run.Number("intermediate_size"), 8192);
   EXPECT_EQ(run.Word("position_code"), "learned_absolute");
-  const EffectiveRun other = RunWith(ConfigDialect::kLlmFoundry, {{"model.name", "hf_causal_lm"}});
+  const EffectiveRun other = RunOf(ConfigDialect::kLlmFoundry, {{"model.name", "hf_causal_lm"}});
   EXPECT_EQ(other.Find("tied_embeddings"), nullptr);
   const EffectiveRun rope =
-      RunWith(ConfigDialect::kLlmFoundry,
-              {{"model.name", "mpt_causal_lm"}, {"model.no_bias", "True"}, {"model.attn_config.rope", "True"}});
+      RunOf(ConfigDialect::kLlmFoundry,
+            {{"model.name", "mpt_causal_lm"}, {"model.no_bias", "True"}, {"model.attn_config.rope", "True"}});
   EXPECT_EQ(rope.Word("position_code"), "rope");
   EXPECT_EQ(rope.Truth("qkv_bias"), false);
 }
 
 TEST(Programs, ScheduleAndBatchOfFairseq) {
-  const Pairs told = {{"lr_scheduler", "polynomial_decay"},
-                      {"distributed_world_size", "8"},
-                      {"batch_size", "8"},
-                      {"update_freq", "4"},
-                      {"lr", "0.0006"},
-                      {"total_num_update", "20000"}};
-  const EffectiveRun run = RunWith(ConfigDialect::kFairseq, told);
+  const SettingPairs told = {{"lr_scheduler", "polynomial_decay"},
+                             {"distributed_world_size", "8"},
+                             {"batch_size", "8"},
+                             {"update_freq", "4"},
+                             {"lr", "0.0006"},
+                             {"total_num_update", "20000"}};
+  const EffectiveRun run = RunOf(ConfigDialect::kFairseq, told);
   EXPECT_EQ(run.Word("schedule"), "linear");
   EXPECT_EQ(run.Number("min_lr"), 0);
   EXPECT_EQ(run.Number("global_batch"), 256);
   EXPECT_EQ(run.Find("lr_power"), nullptr);
-  Pairs square = told;
+  SettingPairs square = told;
   square.emplace_back("power", "2.0");
-  EXPECT_EQ(RunWith(ConfigDialect::kFairseq, square).Word("schedule"), "polynomial");
+  EXPECT_EQ(RunOf(ConfigDialect::kFairseq, square).Word("schedule"), "polynomial");
 }
 
 TEST(Programs, AdamWithoutDecayIsAdamW) {
   const auto run = [](const char* kind, const char* decay) {
-    return RunWith(ConfigDialect::kOwn, {{"optimizer", kind}, {"weight_decay", decay}, {"lr", "1"}});
+    return RunOf(ConfigDialect::kOwn, {{"optimizer", kind}, {"weight_decay", decay}, {"lr", "1"}});
   };
   EXPECT_EQ(VerdictBetween(run("adam", "0"), run("AdamW", "0"), "optimizer.type"), "pass");
   EXPECT_EQ(VerdictBetween(run("adam", "0.1"), run("AdamW", "0.1"), "optimizer.type"), "ask");
@@ -101,15 +84,15 @@ TEST(Programs, AdamWithoutDecayIsAdamW) {
 }
 
 TEST(Programs, SchedulesOfMmengine) {
-  const EffectiveRun run = RunWith(ConfigDialect::kMmengine, {{"param_scheduler.0.type", "LinearLR"},
-                                                              {"param_scheduler.0.start_factor", "0.001"},
-                                                              {"param_scheduler.0.by_epoch", "False"},
-                                                              {"param_scheduler.0.begin", "0"},
-                                                              {"param_scheduler.0.end", "500"},
-                                                              {"param_scheduler.1.type", "CosineAnnealingLR"},
-                                                              {"param_scheduler.1.begin", "500"},
-                                                              {"param_scheduler.1.end", "5000"},
-                                                              {"param_scheduler.1.by_epoch", "False"}});
+  const EffectiveRun run = RunOf(ConfigDialect::kMmengine, {{"param_scheduler.0.type", "LinearLR"},
+                                                            {"param_scheduler.0.start_factor", "0.001"},
+                                                            {"param_scheduler.0.by_epoch", "False"},
+                                                            {"param_scheduler.0.begin", "0"},
+                                                            {"param_scheduler.0.end", "500"},
+                                                            {"param_scheduler.1.type", "CosineAnnealingLR"},
+                                                            {"param_scheduler.1.begin", "500"},
+                                                            {"param_scheduler.1.end", "5000"},
+                                                            {"param_scheduler.1.by_epoch", "False"}});
   EXPECT_EQ(run.Number("warmup"), 500);
   EXPECT_EQ(run.Number("decay_end"), 5000);
   EXPECT_EQ(run.Word("schedule"), "cosine");
@@ -117,11 +100,11 @@ TEST(Programs, SchedulesOfMmengine) {
 
 TEST(Programs, BatchesOfOneProcessOrOfAll) {
   const auto run = [](const char* batch, const char* world) {
-    return RunWith(ConfigDialect::kOwn, {{"batch_size", batch}, {"world_size", world}, {"lr", "1"}});
+    return RunOf(ConfigDialect::kOwn, {{"batch_size", batch}, {"world_size", world}, {"lr", "1"}});
   };
   EXPECT_EQ(VerdictBetween(run("32", "4"), run("32", "4"), "optimizer.global_batch_size"), "ask");
   EXPECT_EQ(VerdictBetween(run("32", "4"), run("64", "4"), "optimizer.global_batch_size"), "fail");
-  const EffectiveRun all = RunWith(ConfigDialect::kMegatron, {{"global_batch_size", "128"}});
+  const EffectiveRun all = RunOf(ConfigDialect::kMegatron, {{"global_batch_size", "128"}});
   EXPECT_EQ(VerdictBetween(run("32", "4"), all, "optimizer.global_batch_size"), "ask");
   EXPECT_EQ(VerdictBetween(run("48", "4"), all, "optimizer.global_batch_size"), "fail");
 }

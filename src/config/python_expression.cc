@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/text.h"
+#include "config/text_escape.h"
 
 namespace msprobe {
 using namespace python;
@@ -340,13 +341,7 @@ class ExpressionReader {
       at_ += block ? 3 : 1;
       while (at_ < text_.size() && !(text_[at_] == quote && (!block || (Peek(1) == quote && Peek(2) == quote)))) {
         if (text_[at_] == '{' && formatted) open = true;
-        if (text_[at_] == '\\' && at_ + 1 < text_.size()) {
-          const char c = text_[++at_];
-          out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
-        } else {
-          out += text_[at_];
-        }
-        ++at_;
+        TakeEscaped(text_, &at_, &out);
       }
       if (at_ >= text_.size()) return Fail();
       at_ += block ? 3 : 1;

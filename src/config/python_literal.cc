@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "config/text_escape.h"
 
 namespace msprobe {
 namespace {
@@ -115,15 +116,7 @@ class LiteralReader {
     std::string out;
     do {
       const char quote = text_[at_++];
-      while (at_ < text_.size() && text_[at_] != quote) {
-        if (text_[at_] == '\\' && at_ + 1 < text_.size()) {
-          const char c = text_[++at_];
-          out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
-        } else {
-          out += text_[at_];
-        }
-        ++at_;
-      }
+      while (at_ < text_.size() && text_[at_] != quote) TakeEscaped(text_, &at_, &out);
       if (at_ >= text_.size()) return Bad(Msg("has a text without an end"));
       ++at_;
       Spaces();

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "base/wildcard.h"
 #include "config/value.h"
 
 namespace msprobe {
@@ -24,7 +25,7 @@ std::string_view TrimmedBy(std::string_view text, std::string_view rest) {
   for (size_t n = 0; n <= text.size(); ++n) {
     const size_t size = longest ? text.size() - n : n;
     const std::string_view part = side == '#' ? text.substr(0, size) : text.substr(text.size() - size);
-    if (IsLike(part, pattern)) return side == '#' ? text.substr(size) : text.substr(0, text.size() - size);
+    if (MatchesWildcard(part, pattern)) return side == '#' ? text.substr(size) : text.substr(0, text.size() - size);
   }
   return text;
 }
@@ -69,28 +70,9 @@ std::optional<std::string> PartOf(std::string_view text, std::string_view rest) 
 
 }  // namespace
 
-bool IsLike(std::string_view text, std::string_view pattern) {
-  size_t at = 0, p = 0, star = std::string_view::npos, from = 0;
-  while (at < text.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || (pattern[p] != '*' && pattern[p] == text[at]))) {
-      ++at, ++p;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = at;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      at = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 std::optional<bool> TestHolds(const std::string& a, const std::string& op, const std::string& b) {
-  if (op == "=" || op == "==") return IsLike(a, b);
-  if (op == "!=") return !IsLike(a, b);
+  if (op == "=" || op == "==") return MatchesWildcard(a, b);
+  if (op == "!=") return !MatchesWildcard(a, b);
   const std::optional<int64_t> x = Whole(a), y = Whole(b);
   if (!x || !y) return std::nullopt;
   if (op == "-eq") return *x == *y;

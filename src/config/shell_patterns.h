@@ -1,4 +1,4 @@
-// What ${name#pattern} and its kin make of a value, and patterns of case.
+// What ${name#pattern} and its kin make of a value, and what tests say.
 #pragma once
 
 #include <optional>
@@ -6,9 +6,6 @@
 #include <string_view>
 
 namespace msprobe {
-
-/// Whether all of the text is like the pattern, in which * stands for anything and ? for one character.
-bool IsLike(std::string_view text, std::string_view pattern);
 
 /// A op B of [ ] and [[ ]]; nullopt where it compares numbers and these are none.
 std::optional<bool> TestHolds(const std::string& a, const std::string& op, const std::string& b);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "base/wildcard.h"
 #include "config/shell_lexer.h"
 #include "config/shell_patterns.h"
 #include "config/shell_values.h"
@@ -284,7 +285,7 @@ class ShellRunner {
       while (!AtEnd() && Now().text != ")" && Now().text != "esac") {
         if (Now().kind == Kind::kWord) {
           const std::string pattern = values_.Text(Now().text);
-          matches = matches || IsLike(value, pattern);
+          matches = matches || MatchesWildcard(value, pattern);
         }
         ++at_;
       }

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "config/text_escape.h"
 
 namespace msprobe {
 namespace {
@@ -113,10 +114,8 @@ class TomlReader {
         if (!block) return Bad();
         ++line_;
       }
-      if (text_[at_] == '\\' && quote == '"' && at_ + 1 < text_.size()) {
-        const char c = text_[++at_];
-        *out += c == 'n' ? '\n' : c == 't' ? '\t' : c;
-        ++at_;
+      if (quote == '"') {
+        TakeEscaped(text_, &at_, out);
       } else {
         *out += text_[at_++];
       }

@@ -4,6 +4,7 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "base/wildcard.h"
 #include "base/yaml.h"
 #include "json/writer.h"
 
@@ -33,25 +34,6 @@ std::string_view AxisName(Axis axis) {
 std::string_view ShareName(Share share) {
   static constexpr std::array<std::string_view, 4> kNames{"auto", "replica", "split", "partial"};
   return kNames[static_cast<size_t>(share)];
-}
-
-bool MatchesPattern(std::string_view pattern, std::string_view text) {
-  size_t p = 0, t = 0, star = std::string_view::npos, from = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      from = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++from;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
 }
 
 class LayoutReader {
@@ -179,9 +161,9 @@ TensorLayout MergeLayout::Of(std::string_view node, std::string_view parent, std
   const std::string path = std::string(parent) + "/" + std::string(node);
   for (const Rule& rule : rules_) {
     const bool inside = rule.pattern.find('/') != std::string::npos;
-    if (!MatchesPattern(rule.pattern, inside ? std::string_view(path) : node)) continue;
+    if (!MatchesWildcard(inside ? std::string_view(path) : node, rule.pattern)) continue;
     for (const Tensor& t : rule.tensors)
-      if (MatchesPattern(t.pattern, tensor)) return t.layout;
+      if (MatchesWildcard(tensor, t.pattern)) return t.layout;
   }
   return out;
 }

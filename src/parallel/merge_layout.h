@@ -64,7 +64,4 @@ class MergeLayout {
   std::vector<Rule> rules_;
 };
 
-/// "*" stands for any text, "?" for one character.
-bool MatchesPattern(std::string_view pattern, std::string_view text);
-
 }  // namespace msprobe

@@ -5,6 +5,7 @@ hooks of modules that have others besides, of optimizers, of all modules, and fu
 """
 
 import contextlib
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -235,6 +236,18 @@ class HookSet:
         if _level:
             patch.hide()
         self._undo.append(patch.remove)
+
+    def around(self, owner: Any, name: str, method: Callable) -> None:
+        """Has a bound method called with (function, args, kwargs) in the place of an attribute, while its object lives."""
+        original = getattr(owner, name)
+        held = weakref.WeakMethod(method)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            alive = held()
+            return original(*args, **kwargs) if alive is None else alive(original, args, kwargs)
+
+        self.instead(owner, name, call)
 
     def also(self, undo: Callable[[], None]) -> None:
         """Has something else done by remove()."""

@@ -1,6 +1,5 @@
 """The loss of a training loop whose model returns none: the number that backward() is called on."""
 
-import functools
 import itertools
 import weakref
 from collections.abc import Callable, Iterable
@@ -39,30 +38,19 @@ class BackwardLoss:
 
     def install(self) -> None:
         """Begins."""
-        self._wrap(torch.autograd, "backward", self._around_backward)
+        self._hooks.around(torch.autograd, "backward", self._around_backward)
         scaler = getattr(torch.amp, "GradScaler", None)
         if scaler is not None:
-            self._wrap(scaler, "scale", self._around_scale)
+            self._hooks.around(scaler, "scale", self._around_scale)
 
     def remove(self) -> None:
         """Ends; the functions are those of PyTorch again."""
         self._hooks.remove()
         self._scaled = (None, None)
 
-    def _wrap(self, owner: Any, name: str, around: Callable) -> None:
-        original = getattr(owner, name)
-        this = weakref.ref(self)
-
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            alive = this()
-            if alive is None or not alive.armed:
-                return original(*args, **kwargs)
-            return around(original, args, kwargs)
-
-        self._hooks.instead(owner, name, call)
-
     def _around_scale(self, original: Callable, args: tuple, kwargs: dict) -> Any:
+        if not self.armed:
+            return original(*args, **kwargs)
         given = args[1] if len(args) > 1 else kwargs.get("outputs")
         value = _number(given)
         result = original(*args, **kwargs)
@@ -72,7 +60,7 @@ class BackwardLoss:
 
     def _around_backward(self, original: Callable, args: tuple, kwargs: dict) -> Any:
         # Activation checkpointing calls it again inside of a backward pass.
-        if self._inside:
+        if self._inside or not self.armed:
             return original(*args, **kwargs)
         self._inside = True
         try:

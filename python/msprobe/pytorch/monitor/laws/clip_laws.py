@@ -1,7 +1,5 @@
 """Laws of clipping and of the loss scale: what the functions of PyTorch were asked for, against what the optimizer gets."""
 
-import functools
-import weakref
 from typing import Any
 
 import torch
@@ -43,28 +41,15 @@ class ClipLaws:
         """Begins."""
         if self._book.on("clip"):
             name = next(name for name in _INNER if hasattr(clip_grad, name))
-            self._wrap(clip_grad, name, self._around_clip)
+            self._hooks.around(clip_grad, name, self._around_clip)
         if self._book.on("loss_scale", "clip"):
             scaler = getattr(torch.amp, "GradScaler", None)
             if scaler is None:
                 return
-            self._wrap(scaler, "scale", self._around_scale)
-            self._wrap(scaler, "unscale_", self._around_unscale)
-            self._wrap(scaler, "step", self._around_step)
-            self._wrap(scaler, "update", self._around_update)
-
-    def _wrap(self, owner: Any, name: str, around: Any) -> None:
-        original = getattr(owner, name)
-        this = weakref.ref(self)
-
-        @functools.wraps(original)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            alive = this()
-            if alive is None:
-                return original(*args, **kwargs)
-            return around(original, args, kwargs)
-
-        self._hooks.instead(owner, name, call)
+            self._hooks.around(scaler, "scale", self._around_scale)
+            self._hooks.around(scaler, "unscale_", self._around_unscale)
+            self._hooks.around(scaler, "step", self._around_step)
+            self._hooks.around(scaler, "update", self._around_update)
 
     def remove(self) -> None:
         """Ends; the functions are those of PyTorch again."""
