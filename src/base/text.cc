@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -320,6 +321,31 @@ std::string PageText(std::string_view s) {
     }
   }
   return out;
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+  return text;
+}
+
+bool MatchesWildcard(std::string_view text, std::string_view pattern) {
+  size_t at = 0, p = 0, star = std::string_view::npos, from = 0;
+  while (at < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = at;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[at])) {
+      ++at, ++p;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      at = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
 }
 
 }  // namespace msprobe

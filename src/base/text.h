@@ -55,6 +55,11 @@ inline bool EqualsNoCase(std::string_view a, std::string_view b) {
 bool IsDigits(std::string_view s);
 /// The parts of `text` between separators, one more than there are separators.
 std::vector<std::string_view> Split(std::string_view text, char separator);
+/// Without white space at both ends.
+std::string_view Trimmed(std::string_view text);
+/// Whether all of the text is like the pattern, in which * stands for anything and ? for one character. Takes at most
+/// the product of both lengths.
+bool MatchesWildcard(std::string_view text, std::string_view pattern);
 
 /// Number of letters to insert, remove, replace or exchange with a neighbour to make `a` of `b`.
 size_t EditDistance(std::string_view a, std::string_view b);

@@ -18,12 +18,6 @@ int LineOf(std::string_view text, size_t at) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n'));
 }
 
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
-
 /// True, False and what is written as a number; nan and inf are texts here.
 ConfigValue ArgumentScalar(std::string_view text) {
   if (text == "True" || text == "False") return ConfigValue::Of(text == "True");

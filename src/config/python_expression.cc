@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "base/text.h"
-#include "config/text_escape.h"
 
 namespace msprobe {
 using namespace python;
@@ -298,15 +297,22 @@ class ExpressionReader {
     return Named(name);
   }
 
+  /// A copy of what a name has; what names that are made of names would grow to is bounded.
+  ConfigValue Copied(const ConfigValue& known) {
+    const size_t size = SizeOf(known);
+    if (size > kMaxParts || (parts_ += size) > kMaxParts) return Fail();
+    return known;
+  }
+
   ConfigValue Named(const std::string& name) {
-    if (const ConfigValue* known = names_(name)) return *known;
+    if (const ConfigValue* known = names_(name)) return Copied(*known);
     for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
       const ConfigValue* value = names_(name.substr(0, dot));
       if (!value || !value->IsMap()) continue;
       for (std::string_view part : Split(std::string_view(name).substr(dot + 1), '.')) {
         value = value && value->IsMap() ? MemberOf(*value, part) : nullptr;
       }
-      if (value) return *value;
+      if (value) return Copied(*value);
     }
     return IsConstant(name) ? ConfigValue::Of(name) : Open(name);
   }

@@ -32,12 +32,6 @@ bool Closes(char c) { return c == ')' || c == ']' || c == '}'; }
 
 }  // namespace
 
-std::string_view WithoutSpaces(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<PythonLine> PythonLines(std::string_view text) {
   std::vector<PythonLine> out;
   size_t at = 0;
@@ -81,7 +75,7 @@ std::vector<PythonLine> PythonLines(std::string_view text) {
       line.text += c;
       ++at;
     }
-    line.text = std::string(WithoutSpaces(line.text));
+    line.text = std::string(Trimmed(line.text));
     if (!line.text.empty()) out.push_back(std::move(line));
   }
   return out;
@@ -92,7 +86,7 @@ std::vector<std::string_view> PythonArguments(std::string_view text) {
   size_t begin = 0;
   int level = 0;
   const auto take = [&](size_t end) {
-    const std::string_view part = WithoutSpaces(text.substr(begin, end - begin));
+    const std::string_view part = Trimmed(text.substr(begin, end - begin));
     if (!part.empty()) out.push_back(part);
   };
   for (size_t at = 0; at < text.size();) {

@@ -21,6 +21,4 @@ std::vector<std::string_view> PythonArguments(std::string_view text);
 /// Where the "=" of an assignment stands, outside of brackets and texts; npos. None of ==, +=, <=.
 size_t AssignmentOf(std::string_view text);
 
-std::string_view WithoutSpaces(std::string_view text);
-
 }  // namespace msprobe

@@ -4,7 +4,6 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "config/text_escape.h"
 
 namespace msprobe {
 namespace {

@@ -13,7 +13,9 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostSettings = 1 << 14;
+constexpr size_t kMostSettings = 1 << 14, kMostCalls = 256;
+constexpr size_t kLargestValue = 1 << 14, kMostKept = 1 << 21;  // as SizeOf() counts
+constexpr size_t kLongestCall = 1 << 14;                        // bytes of a line whose calls are read
 
 struct KnownCall {
   std::string_view name;
@@ -140,8 +142,11 @@ class ProgramReader {
     return found == made_.end() ? nullptr : &found->second;
   }
 
-  ConfigValue Value(std::string_view text) const {
-    return PythonValue(text, [this](std::string_view name) { return Lookup(name); });
+  ConfigValue Value(std::string_view text) {
+    ConfigValue value = PythonValue(text, [this](std::string_view name) { return Lookup(name); });
+    const size_t size = SizeOf(value);
+    if (size > kLargestValue || (kept_ += size) > kMostKept) return python::Open("large");
+    return value;
   }
 
   void Enter(const PythonLine& line) {
@@ -173,15 +178,8 @@ class ProgramReader {
 
   void Add(const std::string& key, const ConfigValue& value, int line) {
     std::vector<Setting> flat;
-    if (value.IsMap()) {
-      ConfigValue map;
-      map.kind = ConfigValue::Kind::kMap;
-      map.members.push_back({key, value});
-      Flatten(map, path_, line, &flat);
-      const ConfigMember* replaces = nullptr;
-      for (const ConfigMember& member : value.members) replaces = member.first == "_delete_" ? &member : replaces;
-      if (replaces) out_.settings.push_back({key + "._delete_", ConfigValue::Of(true), path_, line});
-    } else if (value.IsList()) {
+    if (python::MemberOf(value, "_delete_")) flat.push_back({key + "._delete_", ConfigValue::Of(true), path_, line});
+    if (value.IsMap() || value.IsList()) {
       ConfigValue map;
       map.kind = ConfigValue::Kind::kMap;
       map.members.push_back({key, value});
@@ -189,6 +187,7 @@ class ProgramReader {
     } else {
       flat.push_back({key, value, path_, line});
     }
+    if (out_.settings.size() + flat.size() > kMostSettings) return;
     for (Setting& setting : flat) out_.settings.push_back(std::move(setting));
   }
 
@@ -204,16 +203,15 @@ class ProgramReader {
   void ReadAssignment(const PythonLine& line) {
     const size_t equals = AssignmentOf(line.text);
     if (equals == std::string_view::npos) return;
-    std::string_view left = WithoutSpaces(std::string_view(line.text).substr(0, equals));
-    const std::string_view right = WithoutSpaces(std::string_view(line.text).substr(equals + 1));
+    std::string_view left = Trimmed(std::string_view(line.text).substr(0, equals));
+    const std::string_view right = Trimmed(std::string_view(line.text).substr(equals + 1));
     constexpr std::string_view kVariable = "os.environ[";
     if (StartsWith(left, kVariable)) {
       const ConfigValue name = Value(left.substr(kVariable.size(), left.size() - kVariable.size() - 1));
       if (name.IsText()) out_.environment.push_back({name.text, Value(right), path_, line.line});
       return;
     }
-    if (const size_t colon = left.find(':'); colon != std::string_view::npos)
-      left = WithoutSpaces(left.substr(0, colon));
+    if (const size_t colon = left.find(':'); colon != std::string_view::npos) left = Trimmed(left.substr(0, colon));
     if (!IsPythonName(left)) return;
     ConfigValue value = Value(right);
     if (left == "_base_") {
@@ -236,8 +234,6 @@ class ProgramReader {
     Add(key, value, line.line);
   }
 
-  static bool IsOpenText(const ConfigValue& value) { return value.IsText() && StartsWith(value.text, "$("); }
-
   /// Parameters of main() with what they are by default, as fire and typer offer them.
   void ReadParameters(const PythonLine& line) {
     const std::string_view text = line.text;
@@ -247,7 +243,7 @@ class ProgramReader {
       const size_t equals = AssignmentOf(part);
       if (equals == std::string_view::npos) continue;
       std::string_view name = part.substr(0, equals);
-      name = WithoutSpaces(name.substr(0, name.find(':')));
+      name = Trimmed(name.substr(0, name.find(':')));
       ConfigValue value = Value(part.substr(equals + 1));
       if (!IsPythonName(name) || IsOpenText(value)) continue;
       const std::string key(name);
@@ -280,7 +276,7 @@ class ProgramReader {
             written.push_back(value.text);
           continue;
         }
-        const std::string_view name = WithoutSpaces(part.substr(0, equals));
+        const std::string_view name = Trimmed(part.substr(0, equals));
         const ConfigValue value = Value(part.substr(equals + 1));
         if (name == "default") preset = value, told = true;
         if (name == "dest") option.name = value.Shown();
@@ -310,7 +306,7 @@ class ProgramReader {
   /// them.
   void ReadClasses(const std::vector<PythonLine>& lines) {
     std::string name;
-    std::set<std::string> made;
+    std::set<std::string, std::less<>> made;
     for (const PythonLine& line : lines) {
       if (StartsWith(line.text, "class ")) name = line.text.substr(6, line.text.find_first_of("(:") - 6);
       if (!StartsWith(line.text, "def __init__(") || name.empty()) continue;
@@ -318,12 +314,12 @@ class ProgramReader {
       TakeArguments(std::string_view(line.text).substr(line.text.find('(') + 1), true);
     }
     for (const PythonLine& line : lines) {
-      for (const std::string& one : made) {
-        const size_t at = line.text.find(one + "(");
-        const bool whole =
-            at != std::string::npos && (at == 0 || !IsPythonName(std::string_view(line.text).substr(at - 1, 1)));
-        if (!whole || StartsWith(line.text, "class ")) continue;
-        TakeArguments(std::string_view(line.text).substr(at + one.size() + 1), false);
+      const std::string_view text = line.text;
+      if (StartsWith(text, "class ") || text.size() > kLongestCall) continue;
+      for (size_t open = text.find('('); open != std::string_view::npos; open = text.find('(', open + 1)) {
+        size_t begin = open;
+        while (begin > 0 && IsPythonName(text.substr(begin - 1, open - begin + 1)) && text[begin - 1] != '.') --begin;
+        if (made.contains(text.substr(begin, open - begin))) TakeArguments(text.substr(open + 1), false);
       }
     }
   }
@@ -334,7 +330,7 @@ class ProgramReader {
       const size_t equals = AssignmentOf(part);
       if (equals == std::string_view::npos) continue;
       const std::string_view before = part.substr(0, equals);
-      const std::string name(WithoutSpaces(before.substr(0, before.find(':'))));
+      const std::string name(Trimmed(before.substr(0, before.find(':'))));
       ConfigValue value = Value(part.substr(equals + 1));
       if (!IsPythonName(name) || value.IsNull() || IsOpenText(value)) continue;
       if (defaults)
@@ -347,6 +343,7 @@ class ProgramReader {
   /// Calls that say what is trained with, wherever they stand.
   void ReadCalls(const PythonLine& line) {
     const std::string_view text = line.text;
+    if (text.size() > kLongestCall || out_.calls.size() > kMostCalls) return;
     for (size_t open = text.find('('); open != std::string_view::npos; open = text.find('(', open + 1)) {
       size_t begin = open;
       while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_' ||
@@ -391,11 +388,10 @@ class ProgramReader {
       const size_t equals = AssignmentOf(part);
       std::string_view name = equals == std::string_view::npos
                                   ? (place < places.size() ? places[place] : std::string_view())
-                                  : WithoutSpaces(part.substr(0, equals));
+                                  : Trimmed(part.substr(0, equals));
       if (equals == std::string_view::npos) ++place;
-      if (StartsWith(WithoutSpaces(part), "**") || name.empty()) {
-        const ConfigValue more =
-            StartsWith(WithoutSpaces(part), "**") ? Value(WithoutSpaces(part).substr(2)) : ConfigValue();
+      if (StartsWith(Trimmed(part), "**") || name.empty()) {
+        const ConfigValue more = StartsWith(Trimmed(part), "**") ? Value(Trimmed(part).substr(2)) : ConfigValue();
         for (const ConfigMember& member : more.members) {
           if (member.first != kPythonCall) source.settings.push_back({keyed(member.first), member.second, path_, line});
         }
@@ -438,6 +434,7 @@ class ProgramReader {
   std::map<std::string, ConfigValue, std::less<>> names_, presets_, made_;  // options and fields; of classes
   std::set<std::string> of_transformers_;                                   // names that are imported from there
   bool lightning_ = false;
+  size_t kept_ = 0;  // of all values, as SizeOf() counts
 };
 
 }  // namespace

@@ -30,6 +30,13 @@ std::string ValueOf(const std::vector<Setting>& settings, std::string_view key) 
   return "nothing";
 }
 
+TEST(PythonExpression, RepeatsAreBounded) {
+  EXPECT_EQ(Shown("[] * 10000000000000"), "[]");
+  EXPECT_EQ(Shown("[1] * -2"), "[]");
+  EXPECT_EQ(Shown("[1, 2, 3, 4] * 4611686018427387904"), "$(list)");
+  EXPECT_EQ(Shown("[[1] * 4000] * 4000"), "$(list)");
+}
+
 TEST(PythonExpression, ConstantsArithmeticAndConditions) {
   EXPECT_EQ(Shown("2 ** 10 // 3 - 1"), "340");
   EXPECT_EQ(Shown("-1e-4 * 2"), "-0.0002");
@@ -110,6 +117,23 @@ TEST(ShellPatterns, WhatFollowsAName) {
   EXPECT_EQ(ChangedBy("abc", "@Q"), std::nullopt);
   EXPECT_EQ(TestHolds("a7", "==", "*8"), false);
   EXPECT_EQ(TestHolds("x", "-lt", "3"), std::nullopt);
+}
+
+TEST(PythonProgram, NamesMadeOfNamesDoNotGrowWithoutBound) {
+  std::string text = "lr = 0.5\nx = 'aa'\nd = {'a': 1}\nl = [1]\n";
+  for (int i = 0; i < 60; ++i) text += "x = x + x\nd = {'a': d, 'b': d}\n";
+  for (int i = 0; i < 3000; ++i) text += "l = [[[[[[[[l]]]]]]]]\n";
+  const auto read = ReadPythonProgram(text, "in.py", {});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(ValueOf(read->settings, "lr"), "0.5");
+  EXPECT_LE(read->settings.size(), size_t{1} << 14);
+}
+
+TEST(ShellPatterns, WhatIsNoOffsetIsNotKnown) {
+  EXPECT_EQ(ChangedBy("abc", ":nan"), std::nullopt);
+  EXPECT_EQ(ChangedBy("abc", ":0:inf"), std::nullopt);
+  EXPECT_EQ(ChangedBy("abc", ":4"), std::nullopt);
+  EXPECT_EQ(ChangedBy("abc", ":3"), "");
 }
 
 }  // namespace

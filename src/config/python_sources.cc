@@ -11,15 +11,14 @@
 namespace msprobe {
 namespace {
 
-constexpr int kMaxBases = 8;
+constexpr size_t kMostFiles = 64;             // of one program with what it begins with
+constexpr size_t kMaxProgramBytes = 4 << 20;  // of one of them
 
 /// The part of a key before the number of an item; "" if it has none.
 std::string_view ListOfKey(std::string_view key) {
   size_t begin = 0;
   for (const std::string_view part : Split(key, '.')) {
-    const bool number =
-        !part.empty() && std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c); });
-    if (number) return key.substr(0, begin == 0 ? 0 : begin - 1);
+    if (IsDigits(part)) return key.substr(0, begin == 0 ? 0 : begin - 1);
     begin += part.size() + 1;
   }
   return {};
@@ -52,18 +51,30 @@ struct Gathered {
   PythonProgram program;
 };
 
-Status Gather(const std::string& path, const std::vector<Setting>& given, int depth,  // NOLINT(misc-no-recursion)
-              Gathered* out, Configuration* notes) {
+/// `read`: the files so far.
+Status Gather(const std::string& path, const std::vector<Setting>& given, std::vector<std::string>* read, Gathered* out,
+              Configuration* notes) {  // NOLINT(misc-no-recursion): kMostFiles
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  if (file.text().size() > kMaxProgramBytes) {
+    return BadInput(Msg("{} has {} bytes, more than the {} MiB that are read of a configuration", path,
+                        file.text().size(), kMaxProgramBytes >> 20));
+  }
+  read->push_back(path);
   MSP_ASSIGN_OR_RETURN(PythonProgram program, ReadPythonProgram(file.text(), path, given));
   for (const std::string& base : program.bases) {
     const std::string named = JoinPath(std::string(DirName(path)), base);
-    if (depth >= kMaxBases || !IsRegularFile(named)) {
+    const bool again = std::find(read->begin(), read->end(), named) != read->end();
+    if (again || read->size() >= kMostFiles) {
+      notes->notes.push_back(
+          Msg("{}: {} is not read: it was read before, or too many files were", path, OneLine(base)));
+      continue;
+    }
+    if (!IsRegularFile(named)) {
       notes->notes.push_back(Msg("{}: {} is not here; what it sets is not known", path, OneLine(base)));
       continue;
     }
     Gathered below;
-    MSP_RETURN_IF_ERROR(Gather(named, given, depth + 1, &below, notes));
+    MSP_RETURN_IF_ERROR(Gather(named, given, read, &below, notes));
     for (Setting& setting : below.settings) out->settings.push_back(std::move(setting));
   }
   Merge(std::move(program.settings), &out->settings);
@@ -76,7 +87,8 @@ Status Gather(const std::string& path, const std::vector<Setting>& given, int de
 
 Status AddPythonFile(const std::string& path, ConfigDialect dialect, std::vector<Setting>* given, Configuration* out) {
   Gathered read;
-  MSP_RETURN_IF_ERROR(Gather(path, *given, 0, &read, out));
+  std::vector<std::string> files;
+  MSP_RETURN_IF_ERROR(Gather(path, *given, &files, &read, out));
   ConfigSource source;
   source.path = path;
   source.settings = std::move(read.settings);

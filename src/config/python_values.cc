@@ -4,10 +4,17 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 
 #include "base/text.h"
 
 namespace msprobe {
+namespace {
+
+constexpr int kDeepestKept = 64;
+
+}  // namespace
+
 namespace python {
 namespace {
 
@@ -69,8 +76,10 @@ bool IsConstant(std::string_view name) {
 }
 
 ConfigValue Repeated(const ConfigValue& list, int64_t times) {
-  if (times < 0 || static_cast<size_t>(times) * list.items.size() > kMostRepeated) return Open("list");
   ConfigValue out = ListOf({});
+  if (list.items.empty() || times <= 0) return out;
+  const size_t size = SizeOf(list);
+  if (size > kMostRepeated || static_cast<uint64_t>(times) > kMostRepeated / size) return Open("list");
   for (int64_t i = 0; i < times; ++i) out.items.insert(out.items.end(), list.items.begin(), list.items.end());
   return out;
 }
@@ -119,6 +128,18 @@ ConfigValue Called(const std::string& name, ConfigValue given) {
 }
 
 }  // namespace python
+
+size_t SizeOf(const ConfigValue& value, int depth) {  // NOLINT(misc-no-recursion): kDeepestKept
+  if (depth > kDeepestKept) return SIZE_MAX;
+  size_t out = 1 + value.text.size() / 32;
+  const auto add = [&](const ConfigValue& part) {
+    const size_t size = SizeOf(part, depth + 1);
+    out = size > SIZE_MAX - out ? SIZE_MAX : out + size;
+  };
+  for (const ConfigValue& item : value.items) add(item);
+  for (const ConfigMember& member : value.members) add(member.second);
+  return out;
+}
 
 bool IsOpenValue(const ConfigValue& value) {  // NOLINT(misc-no-recursion): as deep as an expression
   if (python::IsOpenText(value)) return true;

@@ -1,6 +1,7 @@
 // What Python computes with values that a file says, for the reader of its expressions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,9 @@ namespace msprobe {
 
 /// A call is a map: its name under kPythonCall, its arguments by their names or from "0" on.
 inline constexpr std::string_view kPythonCall = "_call_";
+
+/// What a value takes: its parts, and its texts by 32 bytes; SIZE_MAX where it is nested too deeply to be kept.
+size_t SizeOf(const ConfigValue& value, int depth = 0);
 
 /// Whether a value, or a part of it, is left to the run.
 bool IsOpenValue(const ConfigValue& value);

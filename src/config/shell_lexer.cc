@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "base/message.h"
 #include "base/text.h"
@@ -85,11 +86,12 @@ class ShellLexer {
     for (const char c : text_.substr(begin, at_ - begin)) {
       if (c != '\'' && c != '"' && c != '\\') word += c;
     }
-    if (!word.empty()) here_.push_back(std::move(word));
+    const bool quoted = word.size() < at_ - begin;
+    if (!word.empty()) here_.emplace_back(std::move(word), quoted);
   }
 
   void SkipHereDocuments() {
-    for (const std::string& end : here_) {
+    for (const auto& [end, quoted] : here_) {
       const size_t begin = at_;
       const int first = line_;
       size_t last = at_;
@@ -103,7 +105,7 @@ class ShellLexer {
         if (row == end) break;
         last = at_;
       }
-      out_.push_back({ShellToken::Kind::kDocument, text_.substr(begin, last - begin), first});
+      out_.push_back({ShellToken::Kind::kDocument, text_.substr(begin, last - begin), first, quoted});
     }
     here_.clear();
   }
@@ -196,7 +198,7 @@ class ShellLexer {
   int line_;
   size_t at_ = 0;
   std::vector<ShellToken> out_;
-  std::vector<std::string> here_;  // ends of here-documents that begin on the next line
+  std::vector<std::pair<std::string, bool>> here_;  // ends of here-documents that begin on the next line; quoted
 };
 
 }  // namespace

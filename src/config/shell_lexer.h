@@ -14,6 +14,7 @@ struct ShellToken {
   Kind kind = Kind::kWord;
   std::string_view text;  // within the script; NAME=( ... ) is one word
   int line = 0;           // from 1
+  bool quoted = false;    // of a here-document: nothing in it is expanded
 };
 
 struct ShellField {

@@ -4,13 +4,12 @@
 #include <cctype>
 
 #include "base/text.h"
-#include "base/wildcard.h"
 #include "config/value.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kLongestChanged = 4096;
+constexpr size_t kLongestChanged = 4096, kLongestPattern = 64;
 
 std::optional<int64_t> Whole(const std::string& text) {
   const ConfigValue value = PythonScalar(text);
@@ -60,10 +59,11 @@ std::string InCase(std::string_view text, std::string_view rest) {
 std::optional<std::string> PartOf(std::string_view text, std::string_view rest) {
   rest.remove_prefix(1);
   const size_t colon = rest.find(':');
-  const auto from = PythonScalar(rest.substr(0, colon)).AsNumber();
-  const auto size = colon == std::string_view::npos ? std::nullopt : PythonScalar(rest.substr(colon + 1)).AsNumber();
-  if (!from || *from < 0 || *from > static_cast<double>(text.size()) || (size && *size < 0)) return std::nullopt;
-  if (colon != std::string_view::npos && !size) return std::nullopt;
+  const bool sized = colon != std::string_view::npos;
+  const std::optional<int64_t> from = Whole(std::string(rest.substr(0, colon)));
+  const std::optional<int64_t> size = sized ? Whole(std::string(rest.substr(colon + 1))) : std::nullopt;
+  if (!from || *from < 0 || *from > static_cast<int64_t>(text.size())) return std::nullopt;
+  if (sized && (!size || *size < 0)) return std::nullopt;
   return std::string(
       text.substr(static_cast<size_t>(*from), size ? static_cast<size_t>(*size) : std::string_view::npos));
 }
@@ -71,8 +71,10 @@ std::optional<std::string> PartOf(std::string_view text, std::string_view rest) 
 }  // namespace
 
 std::optional<bool> TestHolds(const std::string& a, const std::string& op, const std::string& b) {
-  if (op == "=" || op == "==") return MatchesWildcard(a, b);
-  if (op == "!=") return !MatchesWildcard(a, b);
+  if (op == "=" || op == "==" || op == "!=") {
+    if (a.size() > kLongestChanged || b.size() > kLongestChanged) return std::nullopt;
+    return MatchesWildcard(a, b) == (op != "!=");
+  }
   const std::optional<int64_t> x = Whole(a), y = Whole(b);
   if (!x || !y) return std::nullopt;
   if (op == "-eq") return *x == *y;
@@ -88,7 +90,9 @@ std::optional<std::string> ChangedBy(std::string_view text, std::string_view ope
   if (operation.empty() || text.size() > kLongestChanged) return std::nullopt;
   switch (operation[0]) {
     case '#':
-    case '%': return std::string(TrimmedBy(text, operation));
+    case '%':
+      if (operation.size() > kLongestPattern) return std::nullopt;
+      return std::string(TrimmedBy(text, operation));
     case '/': return ReplacedBy(text, operation);
     case '^':
     case ',': return InCase(text, operation);

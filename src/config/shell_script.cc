@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "base/wildcard.h"
 #include "config/shell_lexer.h"
 #include "config/shell_patterns.h"
 #include "config/shell_values.h"
@@ -143,19 +142,15 @@ class ShellRunner {
     const std::string_view program = (*tokens_)[first].text;
     if (AtEnd() || Now().kind != Kind::kDocument || (program != "cat" && program != "tee")) return;
     std::string name;
-    bool plain = false;
     for (size_t i = first; i < at_; ++i) {
       const ShellToken& token = (*tokens_)[i];
       const bool word_next = i + 1 < at_ && (*tokens_)[i + 1].kind == Kind::kWord;
       const bool names = token.kind == Kind::kOperator ? token.text == ">" : i == first && token.text == "tee";
       if (names && word_next) name = values_.Text((*tokens_)[i + 1].text);
-      if (token.kind != Kind::kOperator || !StartsWith(token.text, "<<")) continue;
-      std::string_view end(token.text.data() + token.text.size(),
-                           2);  // the script goes on: with the document, at least
-      while (StartsWith(end, " ")) end.remove_prefix(1);
-      plain = !end.empty() && Contains("'\"\\", end.substr(0, 1));
     }
-    if (!name.empty()) out_.written.push_back({name, plain ? std::string(Now().text) : Quoted(Now().text)});
+    if (name.empty() || (written_ += Now().text.size()) > kMaxShellBytes) return;
+    std::erase_if(out_.written, [&](const WrittenFile& file) { return file.name == name; });
+    out_.written.push_back({name, Now().quoted ? std::string(Now().text) : Quoted(Now().text)});
   }
 
   bool IsFunction() const {
@@ -285,7 +280,7 @@ class ShellRunner {
       while (!AtEnd() && Now().text != ")" && Now().text != "esac") {
         if (Now().kind == Kind::kWord) {
           const std::string pattern = values_.Text(Now().text);
-          matches = matches || MatchesWildcard(value, pattern);
+          matches = matches || TestHolds(value, "==", pattern).value_or(false);
         }
         ++at_;
       }
@@ -482,6 +477,7 @@ class ShellRunner {
   std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path
   std::map<std::string, Place, std::less<>> functions_;  // where their bodies begin
   std::string* output_ = nullptr;                        // of a command whose output is taken
+  size_t written_ = 0;                                   // bytes of here-documents that are kept
   bool test_held_ = false;                               // of `test && A || B`: B is passed over
   int depth_ = 0, substituted_ = 0;
   size_t steps_ = 0;

@@ -15,12 +15,6 @@ namespace {
 constexpr size_t kMostNodes = 5'000'000, kMostLines = 10'000;
 constexpr std::string_view kFile = "In file ";
 
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
-}
-
 /// "%12(equiv_8_CNode_53) = Load(...": a node begins.
 bool BeginsNode(std::string_view line) {
   if (!StartsWith(line, "%")) return false;

@@ -4,7 +4,6 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "base/wildcard.h"
 #include "base/yaml.h"
 #include "json/writer.h"
 

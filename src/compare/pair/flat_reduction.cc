@@ -18,12 +18,6 @@ namespace {
 constexpr double kPadding = 0.05;     // of all elements: a bucket is padded, so that ranks can divide it
 constexpr double kLeastElements = 2;  // losses and counts are no gradients
 
-std::string PrintOf(const ItemView& item) {
-  std::string out = item.shape;
-  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
-  return out;
-}
-
 bool IsOfFloats(const ItemView& item) { return item.tensor && item.dtype.find("loat") != std::string_view::npos; }
 bool IsFlat(const ItemView& item) { return item.shape.find(',') == std::string::npos; }
 
