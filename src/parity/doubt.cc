@@ -29,7 +29,10 @@ void AllowForDoubt(std::vector<double> doubt, const RankParts& change, const Who
                    PartsComparison* found) {
   double most = 0;
   for (const double value : whole.values) most = std::max(most, std::abs(value));
-  for (double& value : doubt) value *= 2 * most;
+  // Only where the sign may be another one is a whole step in doubt.
+  for (size_t e = 0; e < doubt.size() && e < whole.values.size(); ++e) {
+    doubt[e] = doubt[e] >= 1 ? 2 * most : 2 * doubt[e] * std::abs(whole.values[e]);
+  }
   for (size_t i = 0; i < change.size(); ++i) {
     const std::vector<double> own = Taken(doubt, whole.shape, found->mapping.places[i]);
     std::vector<double> values = change.values[i];

@@ -187,9 +187,11 @@ class StepJudge {
       }
       Row(phase, entry.name, found);
       if (found.kind == PartsKind::kSum) {
-        const std::string axis = found.mapping.Sums().front();
+        const std::vector<std::string> sums = found.mapping.Sums();
         // The gradient of what all rows share is a sum over the rows by its nature.
-        if (phase == "backward" && IsDataAxis(axis)) return;
+        const auto first = phase == "backward" ? std::find_if_not(sums.begin(), sums.end(), IsDataAxis) : sums.begin();
+        if (first == sums.end()) return;
+        const std::string axis = *first;
         const std::vector<int> ranks = parts.ranks.front()->axes.at(axis);
         if (!pending) pending = Pending{entry.name, axis, ranks, found};
         return;

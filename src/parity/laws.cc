@@ -1,6 +1,7 @@
 // What has to hold between the ranks of one run, whatever it computes.
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "parity/judge.h"
 
@@ -15,7 +16,7 @@ bool IsConstant(const ParityEntry& entry) {
 }
 
 bool SameBoxes(const ParityEntry& a, const ParityEntry& b) {
-  if (a.boxes.size() != b.boxes.size() || a.valid || b.valid || !a.partial.empty() || !b.partial.empty()) return false;
+  if (a.boxes.size() != b.boxes.size() || a.valid || b.valid || a.summand() || b.summand()) return false;
   for (size_t i = 0; i < a.boxes.size(); ++i) {
     if (a.boxes[i].begin != b.boxes[i].begin || a.boxes[i].size != b.boxes[i].size) return false;
   }
@@ -95,7 +96,7 @@ class Replicas {
   bool SameGradient(const std::string& parameter, int first, int second) const {
     const ParityEntry* x = RankOf(first).phase(0, "gradient").Find(parameter);
     const ParityEntry* y = RankOf(second).phase(0, "gradient").Find(parameter);
-    return x != nullptr && y != nullptr && !x->valid && !y->valid && x->partial.empty() && y->partial.empty() &&
+    return x != nullptr && y != nullptr && !x->valid && !y->valid && !x->summand() && !y->summand() &&
            x->elements() >= kEnough && SameBytes(*x, *y) && !IsConstant(*x);
   }
   const ParityRun& ranks_;
@@ -170,10 +171,12 @@ void JudgeShards(const ParityRun& ranks, ParityResult* result) {
   for (const std::string& name : NamesOf(ranks, 0, "parameter")) {
     const RankParts parts = PartsOf(ranks, 0, "parameter", name);
     if (!parts.declared() || parts.size() < 2) continue;
-    ++result->laws.shards;
+    bool looked = false;
     for (size_t i = 1; i < parts.size(); ++i) {
       const ParityEntry &a = *parts.entries[0], &b = *parts.entries[i];
-      if (SameBoxes(a, b) || a.elements() < kEnough || !SameBytes(a, b) || IsConstant(a)) continue;
+      if (SameBoxes(a, b) || a.elements() < kEnough) continue;
+      result->laws.shards += !std::exchange(looked, true);
+      if (!SameBytes(a, b) || IsConstant(a)) continue;
       result->findings.push_back(
           {0,
            "parameter",
@@ -197,6 +200,7 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
   for (const std::string& name : NamesOf(ranks, step, "dropout")) {
     const RankParts masks = PartsOf(ranks, step, "dropout", name), values = PartsOf(ranks, step, "dropped", name);
     if (masks.size() < 2 || values.size() != masks.size()) continue;
+    if (masks.entries[0]->elements() < kEnough || IsConstant(*masks.entries[0])) continue;
     ++result->laws.dropouts;
     for (size_t i = 1; i < masks.size(); ++i) {
       const auto group = masks.ranks[0]->axes.find("tp");
@@ -205,7 +209,7 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
           std::find(group->second.begin(), group->second.end(), masks.ranks[i]->rank) != group->second.end();
       const bool same_values = SameBytes(*values.entries[0], *values.entries[i]);
       const bool same_mask = SameBytes(*masks.entries[0], *masks.entries[i]);
-      if (same_values == same_mask || masks.entries[0]->elements() < kEnough || IsConstant(*masks.entries[0])) continue;
+      if (same_values == same_mask) continue;
       const int a = masks.ranks[0]->rank, b = masks.ranks[i]->rank;
       if (!tensor_parallel) {
         if (same_mask)

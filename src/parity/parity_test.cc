@@ -204,6 +204,19 @@ TEST(Parity, APlacementThatSaysPartialIsReadAsASum) {
   EXPECT_TRUE(JudgeParity(made.runs).findings.empty());
 }
 
+TEST(Parity, PartsOfAMeanAreNoReplicas) {
+  Made made(2, {{"tp", {{0, 1}}}});
+  const Values a = Made::Noise(16, 2), b = Made::Noise(16, 3);
+  for (int r = 0; r < 2; ++r) {
+    made.Add(&made.rank(r), "gradient", "norm", {16}, r == 0 ? a : b);
+    ParityEntry& entry = made.Entry(r, "gradient");
+    entry.mean = {"tp"}, entry.whole = {16}, entry.boxes = {{{0}, {16}}};
+  }
+  ParityResult result;
+  JudgeLaws(made.runs, 0, &result);
+  EXPECT_TRUE(result.findings.empty());
+}
+
 /// Two data-parallel ranks of two tensor-parallel ones; the model returns the mean loss of its own rows.
 ParityFinding OwnLosses(float share, float behind) {
   Made made(4, kTwoByTwo);

@@ -34,6 +34,8 @@ struct ParityEntry {
   std::string unknown;                               // the axis that divides it, nothing says how
   std::optional<std::pair<int64_t, int64_t>> valid;  // elements that this rank keeps, in C order
   int64_t elements() const;
+  /// What a rank holds is a part of a sum or of a mean.
+  bool summand() const { return !partial.empty() || !mean.empty(); }
 };
 
 /// The tensors of one phase of a step, in the order in which they came.

@@ -338,7 +338,9 @@ class Parity(Client):
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
             if self._record is not None and not in_backward():
-                self.shielded(self._losses)([tensors] if isinstance(tensors, torch.Tensor) else list(tensors))
+                # A list that is made while it is read is left to PyTorch.
+                given = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+                self.shielded(self._losses)([one for one in given if isinstance(one, torch.Tensor)])
             return original(tensors, *args, **kwargs)
 
         torch.autograd.backward = backward
