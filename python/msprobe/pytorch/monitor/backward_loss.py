@@ -1,8 +1,9 @@
 """The loss of a training loop whose model returns none: the number that backward() is called on."""
 
 import itertools
+import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Optional
 
 import torch
@@ -39,9 +40,10 @@ class BackwardLoss:
     def install(self) -> None:
         """Begins."""
         self._hooks.around(torch.autograd, "backward", self._around_backward)
-        scaler = getattr(torch.amp, "GradScaler", None)
-        if scaler is not None:
-            self._hooks.around(scaler, "scale", self._around_scale)
+        sharded = sys.modules.get("torch.distributed.fsdp.sharded_grad_scaler")  # has a method of its own
+        for scaler in (getattr(torch.amp, "GradScaler", None), getattr(sharded, "ShardedGradScaler", None)):
+            if scaler is not None:
+                self._hooks.around(scaler, "scale", self._around_scale)
 
     def remove(self) -> None:
         """Ends; the functions are those of PyTorch again."""
@@ -51,12 +53,14 @@ class BackwardLoss:
     def _around_scale(self, original: Callable, args: tuple, kwargs: dict) -> Any:
         if not self.armed:
             return original(*args, **kwargs)
-        given = args[1] if len(args) > 1 else kwargs.get("outputs")
-        value = _number(given)
         result = original(*args, **kwargs)
+        self._guard(lambda: self._note_scaled(args[1] if len(args) > 1 else kwargs.get("outputs"), result))
+        return result
+
+    def _note_scaled(self, given: Any, result: Any) -> None:
+        value = _number(given)
         if value is not None and isinstance(result, torch.Tensor):
             self._scaled = (weakref.ref(result), value)
-        return result
 
     def _around_backward(self, original: Callable, args: tuple, kwargs: dict) -> Any:
         # Activation checkpointing calls it again inside of a backward pass.
@@ -72,9 +76,8 @@ class BackwardLoss:
         return result
 
     def _before(self, roots: Any) -> None:
-        if isinstance(roots, Iterable) and not isinstance(roots, torch.Tensor):
-            roots = list(roots)
-            roots = roots[0] if len(roots) == 1 else None
+        if isinstance(roots, (list, tuple)) and len(roots) == 1:
+            roots = roots[0]
         scaled, value = self._scaled
         self._scaled = (None, None)
         if scaled is None or scaled() is not roots or roots is None:
