@@ -164,7 +164,10 @@ bool AddToTwin(const OverflowStepView& view, const OverflowSource& source, std::
   const OpPlace place = source.places[0];
   const std::string_view name = (*view.ranks)[place.rank].dump->ops()[place.op].name;
   for (OverflowFinding& f : *findings) {
-    if (f.kind != source.kind || f.ops[0].name != name || f.absorbed != source.absorbed()) continue;
+    if (f.kind != source.kind || f.ops[0].name != name || f.absorbed != source.absorbed() ||
+        f.unused != source.unused()) {
+      continue;
+    }
     f.ops.push_back((*view.files)[place.rank].Describe(name));
     f.carriers += source.carriers;
     f.absorbers += source.absorbers;
@@ -184,6 +187,8 @@ Status Describe(Step* step, const StepDir* before, OverflowReport* report) {
       MSP_RETURN_IF_ERROR(AddHistory(*step, before, finding.ops[0], finding.item, &finding));
     report->first.push_back(std::move(finding));
   }
+  // An infinity that nothing uses leads where nothing else is wrong.
+  std::stable_partition(report->first.begin(), report->first.end(), [](const OverflowFinding& f) { return !f.unused; });
   for (size_t i = 0; i < step->sources.size(); ++i) {
     const OverflowSource& s = step->sources[i];
     report->masks += s.kind == OverflowSource::Kind::kMask;

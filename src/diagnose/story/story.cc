@@ -271,7 +271,8 @@ void AddOverflow(const OverflowReport& target, const OverflowReport* golden, Sto
       continue;
     }
     // What begins in an earlier step, or where nothing else begins, leads.
-    const bool first = story->origins.empty() || (step >= 0 && step < story->origins.front().step);
+    const bool harmless = !story->origins.empty() && story->Harmless() && !f.unused;
+    const bool first = story->origins.empty() || harmless || (step >= 0 && step < story->origins.front().step);
     if (first) AddReached(f, story);
     story->origins.insert(first ? story->origins.begin() : story->origins.end(), std::move(origin));
     story->outcome = Story::Outcome::kOrigin;

@@ -1,6 +1,7 @@
 // What went wrong first in a whole run, over all ranks and steps: the answer that every surface gives first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -140,7 +141,9 @@ struct Story {
            (origins.front().coarse || !origins.front().parameter.empty());
   }
   /// Nothing but infinities that nothing uses.
-  bool Harmless() const { return !origins.empty() && origins.front().unused; }
+  bool Harmless() const {
+    return !origins.empty() && std::all_of(origins.begin(), origins.end(), [](const auto& o) { return o.unused; });
+  }
   /// What is equal as far as it was seen is not known to be equal.
   void Weigh();
 };
