@@ -193,7 +193,8 @@ class RequestBuilder {
   /// A table of rows for tokens: those of all tokens, or of the response.
   std::vector<float> RowsOf(std::string_view part, std::vector<int64_t>* inner, bool* of_response) {
     const RecordValue* value = Part(part);
-    const std::vector<int64_t> shape = value ? value->BoxShape() : std::vector<int64_t>{};
+    if (!value) return {};
+    const std::vector<int64_t> shape = value->BoxShape();
     if (shape.size() < 2 || shape[0] <= 0) return {};
     std::vector<double> numbers;
     if (!value->Flatten(&numbers)) return {};
