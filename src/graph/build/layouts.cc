@@ -10,6 +10,7 @@
 #include "parallel/gradient_scale.h"
 #include "parallel/layer_number.h"
 #include "parallel/merge_data.h"
+#include "parallel/merge_groups.h"
 #include "tensor/kernels/dtype.h"
 
 namespace msprobe {
@@ -82,7 +83,8 @@ StatusOr<LayoutDifference> DifferenceOfLayouts(const GraphSettings& settings, co
     out.divided = true;
     out.stages = a.pp != b.pp || a.vpp != b.vpp;
     // Of the merged dimensions experts are the one whose ranks have tokens of their own.
-    MSP_ASSIGN_OR_RETURN(out.gradients, FindGradientScale(static_cast<double>(a.ep) / b.ep, target, golden));
+    MSP_ASSIGN_OR_RETURN(out.gradients,
+                         FindGradientScale(static_cast<double>(GridOf(a).ep) / GridOf(b).ep, target, golden));
     return out;
   }
   if (!target.merged || !golden.merged) return out;
