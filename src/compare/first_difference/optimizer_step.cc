@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "compare/first_difference/parameter_owner.h"
+#include "compare/values/item_views.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -389,9 +390,13 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   if (forms.parameter.kind != FirstDifference::Kind::kNone) return AddLeftOut(std::move(forms), walk.answer_at, out);
   // What holds for all parameters is told as that.
-  if (forms.decay.kind != FirstDifference::Kind::kNone && forms.setting.item != forms.decay.item)
+  const bool setting = forms.setting.kind != FirstDifference::Kind::kNone;
+  const bool decay = forms.decay.kind != FirstDifference::Kind::kNone && forms.setting.item != forms.decay.item;
+  if (setting) AddSetting(std::move(forms.setting), walk.answer_at, out);
+  if (decay && setting)
+    out->others.push_back(std::move(forms.decay));
+  else if (decay)
     AddSetting(std::move(forms.decay), walk.answer_at, out);
-  if (forms.setting.kind != FirstDifference::Kind::kNone) AddSetting(std::move(forms.setting), walk.answer_at, out);
   if (forms.same_settings) ForgetOtherForm(forms.begin, forms.again, walk, &out->first);
 }
 

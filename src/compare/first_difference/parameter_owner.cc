@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -200,12 +201,6 @@ class OwnerFinder {
 };
 
 }  // namespace
-
-std::string PrintOf(const ItemView& item) {
-  std::string out = item.shape;
-  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
-  return out;
-}
 
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
 

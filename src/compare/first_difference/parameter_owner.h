@@ -33,8 +33,6 @@ struct TrainedParameter {
 };
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump);
 
-/// A tensor by its shape and statistics: what is known of it in each op that it goes through.
-std::string PrintOf(const ItemView& item);
 /// Those of the parameters of all modules, before the step.
 StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump);
 

@@ -137,7 +137,8 @@ void Rewrites::FindOwnFunctions() {
   const auto add = [&](size_t op, bool golden) {
     const std::string_view name = ops[golden]->NameAt(op);
     if (IsModuleName(name) || OnlyMovesOrCasts(name) || ParseOpName(name).direction != OpDirection::kForward) return;
-    own_functions_[golden].Insert(trees_[golden]->ParentOf(name));
+    const std::string_view parent = trees_[golden]->ParentOf(name);
+    if (IsModuleName(parent)) own_functions_[golden].Insert(parent);
   };
   for (size_t i = 0; i < ops[0]->size(); ++i) {
     if (plan_.golden_of[i] == kNoOp && !plan_.NotSeen(i)) add(i, false);

@@ -94,7 +94,7 @@ class Rewrites {
   TextIds parting_[2];     // those that were given the same and give something else
   TextIds numbers_only_;   // of the target's: given no tensor
   std::unordered_set<uint64_t> known_;
-  TextIds own_functions_[2];  // modules that call functions which the other run lacks; "" is what no module calls
+  TextIds own_functions_[2];  // modules that call functions which the other run lacks
   bool sought_own_ = false;
   TextIds graded_;                    // paths of modules around parameters whose gradients are compared
   TextIds wrong_gradient_;            // paths of modules around parameters whose gradients differ

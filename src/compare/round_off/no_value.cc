@@ -135,8 +135,9 @@ bool SaysTheSame(const OpDiff& op, const ItemView& item, bool of_golden) {
   const auto& others = of_golden ? op.target : op.golden;
   const size_t used = of_golden ? op.rows_used : op.golden_used;
   for (size_t i = 0; i < used; ++i) {
-    const bool alone = of_golden ? op.rows[i].golden == kNoItem : !op.golden_taken[i];
-    if (!alone || IsResult(others[i].state) || FindDefaultArgument(function, others[i].suffix) != argument) continue;
+    if (!IsAlone(op, i, of_golden) || IsResult(others[i].state) ||
+        FindDefaultArgument(function, others[i].suffix) != argument)
+      continue;
     return IsDefaultValue({{}, {}, given}, ValueText(others[i]));  // by its place at one side, by its name at the other
   }
   return IsDefaultValue(*argument, given);

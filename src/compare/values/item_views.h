@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compare/values/item_view.h"
@@ -30,5 +31,12 @@ class ItemViews {
   std::vector<ItemView> items_;
   size_t count_ = 0;
 };
+
+/// A tensor by its shape and statistics: what is known of it in each op that it goes through.
+inline std::string PrintOf(const ItemView& item) {
+  std::string out = item.shape;
+  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
+  return out;
+}
 
 }  // namespace msprobe
