@@ -48,6 +48,9 @@ struct FirstDifference {
   /// the innermost module whose own inputs agree, so its code made the difference, and the last op in it that agrees;
   /// "" if there is none.
   std::string inside, after;
+  /// Of a lone op: the one function that the other run calls in the same module, and this one does not. "" if none.
+  std::string instead;
+  bool clips = false;       // of a lone op: it is the norm by which only that run scales its gradients
   std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart
   bool buffer = false;      // of kParameter: the module keeps it beside its parameters

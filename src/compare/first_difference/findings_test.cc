@@ -398,5 +398,24 @@ TEST_F(FindingsTest, AnOpOfOneRunBehindTheAnswerIsADifferenceOfItsOwn) {
   EXPECT_EQ(d.others[0].name, "Tensor.mul.0.forward");
 }
 
+/// Each run calls one function of its own in a module: the one stands for the other.
+TEST_F(FindingsTest, AFunctionThatStandsForAnotherIsNamedWithIt) {
+  const auto ops = [](const std::string& function, double out) {
+    return std::vector<std::string>{Call(function + ".0.forward", Wide(1), Wide(out)),
+                                    Call("Module.act.Act.forward.0", Wide(1), Wide(out)),
+                                    Call("Functional.linear.0.forward", Wide(out), Wide(5 * out))};
+  };
+  const auto parents = [](const std::string& function) {
+    return "\"" + function + R"(.0.forward": "Module.act.Act.forward.0", "Module.act.Act.forward.0": null,
+            "Functional.linear.0.forward": null)";
+  };
+  Write("t", ops("Functional.gelu", 2), parents("Functional.gelu"));
+  Write("g", ops("Functional.silu", 3), parents("Functional.silu"));
+  const Differences d = Find();
+  ASSERT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_EQ(d.Answer().name, "Functional.gelu.0.forward");
+  EXPECT_EQ(d.Answer().instead, "Functional.silu.0.forward");
+}
+
 }  // namespace
 }  // namespace msprobe

@@ -164,6 +164,7 @@ class Describer {
     MSP_ASSIGN_OR_RETURN(out->owner, ParameterOwner(*pair_.target, out->op));
     if (out->kind == Kind::kExtraOp) {
       out->detail = "is not in the golden run";
+      out->instead = StandsFor(pair_, plan_, target_, golden_, out->name, false);
     } else {
       MSP_RETURN_IF_ERROR(FillValues(out));
     }
@@ -193,6 +194,7 @@ class Describer {
     out->name = out->golden_name = pair_.golden->ops()[out->golden_op].name;
     out->module = golden_.ParentOf(out->name);
     out->detail = "is missing in the target";
+    out->instead = StandsFor(pair_, plan_, target_, golden_, out->name, true);
     const std::string path = JoinPath(DirName(pair_.golden->path()), "stack.json");
     if (!IsRegularFile(path)) return OkStatus();
     const StatusOr<StackFile> stacks = StackFile::Open(path);
@@ -450,6 +452,8 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   MSP_RETURN_IF_ERROR(DescribeAll(describer, &out));
+  MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, &out));
+  if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out.first));
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
   WeighOptimizers(std::move(forms), walk, &out);
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);

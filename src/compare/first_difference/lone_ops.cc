@@ -278,6 +278,34 @@ const Lone* LoneOps::BeforeAcross(FoundKind kind, size_t i) const {
   return found[0] ? found[0] : found[1];
 }
 
+std::string StandsFor(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& target,
+                      const ModuleTree& golden_tree, std::string_view op, bool golden) {
+  const std::string_view own = (golden ? golden_tree : target).ParentOf(op);
+  const auto at =
+      IsModuleName(op) || !IsModuleName(own) ? std::nullopt : (golden ? pair.golden : pair.target)->FindOp(own);
+  if (!at || plan.cross) return {};
+  const auto& golden_of = plan.golden_of;
+  size_t module =
+      golden ? static_cast<size_t>(std::ranges::find(golden_of, static_cast<uint32_t>(*at)) - golden_of.begin()) : *at;
+  if (module == golden_of.size() || golden_of[module] == kNoOp) return {};
+  const std::string_view mine = pair.target->ops().NameAt(module),
+                         theirs = pair.golden->ops().NameAt(golden_of[module]);
+  std::vector<std::string_view> called[2];
+  const auto take = [&](bool of_golden, size_t i) {
+    const std::string_view name = (of_golden ? pair.golden : pair.target)->ops().NameAt(i);
+    const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward;
+    if (forward && !OnlyMovesOrCasts(name) &&
+        (of_golden ? golden_tree : target).ParentOf(name) == (of_golden ? theirs : mine))
+      called[of_golden].push_back(name);
+  };
+  for (size_t i = 0; i < golden_of.size(); ++i) {
+    if (golden_of[i] == kNoOp && !plan.NotSeen(i)) take(false, i);
+  }
+  for (const uint32_t i : plan.golden_only) take(true, i);
+  const bool one = called[0].size() == 1 && called[1].size() == 1 && called[golden].front() == op;
+  return one ? std::string(called[!golden].front()) : std::string();
+}
+
 /// The first of the lone ops that stand together with lone_[k], of those that change values if there are any.
 const Lone* LoneOps::FirstOfGroup(size_t k) const {
   const auto together = [](const Lone& a, const Lone& b) { return b.before - a.before <= 1 + kNear; };

@@ -21,6 +21,11 @@ struct Lone {
   std::string_view parent;
 };
 
+/// The one function that the other run calls in the module around `op`, where `op` is the only one that its run has
+/// more there; "" where there is none. `golden`: `op` is of the golden run.
+std::string StandsFor(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& target,
+                      const ModuleTree& golden_tree, std::string_view op, bool golden);
+
 class LoneOps {
  public:
   /// Both outlive the object.

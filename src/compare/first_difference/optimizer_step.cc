@@ -333,6 +333,33 @@ Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* 
   return OkStatus();
 }
 
+/// Whether two tensors are one but for a factor, as clipping leaves them.
+bool IsScaled(const ItemView& a, const ItemView& b) {
+  constexpr double kSame = 1e-3;
+  if (!a.tensor || a.shape != b.shape || !a.stats[kNorm].IsNumber() || !b.stats[kNorm].IsNumber()) return false;
+  const double norm = b.stats[kNorm].AsDouble(), factor = norm == 0 ? 0 : a.stats[kNorm].AsDouble() / norm;
+  if (factor <= 0 || std::fabs(factor - 1) < kSame) return false;
+  const auto scaled = [&](Stat k) {
+    return a.stats[k].IsNumber() && b.stats[k].IsNumber() &&
+           std::fabs(a.stats[k].AsDouble() - factor * b.stats[k].AsDouble()) <= kSame * factor * norm;
+  };
+  return scaled(kMax) && scaled(kMin);
+}
+
+/// The first of `ops` that takes the norm of what is `taken` by the step but for a factor.
+StatusOr<std::optional<uint32_t>> NormOfUnscaled(const DumpFile& dump, const std::vector<uint32_t>& ops,
+                                                 const ItemView& taken) {
+  ItemViews items(dump, CompareMode::kStatistics);
+  for (const uint32_t op : ops) {
+    const std::string_view name = dump.ops().NameAt(op);
+    if (IsModuleName(name) || !Contains(ApiOf(name), "norm")) continue;
+    MSP_RETURN_IF_ERROR(items.Read(op));
+    const auto unscaled = [&](const ItemView& item) { return !IsResult(item.state) && IsScaled(taken, item); };
+    if (std::ranges::any_of(items.items(), unscaled)) return std::optional(op);
+  }
+  return std::optional<uint32_t>();
+}
+
 /// It leads where nothing in front of the step differs.
 void AddLeftOut(OptimizerForms forms, size_t answer_at, Differences* out) {
   using enum FirstDifference::Kind;
@@ -385,6 +412,51 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
     break;
   }
   return forms;
+}
+
+StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out) {
+  using enum FirstDifference::Kind;
+  const FirstDifference& answer = out->Answer();
+  const bool lone = answer.kind == kExtraOp || answer.kind == kMissingOp;
+  const size_t begin = BehindBackward(pair.target->ops()), golden_begin = BehindBackward(pair.golden->ops());
+  const size_t seen = lone ? walk.answer_at : answer.op;
+  if ((!lone && answer.kind != kInput) || plan.cross || plan.fused || seen < begin || seen >= plan.golden_of.size())
+    return false;
+  const uint32_t golden_seen = plan.golden_of[seen];
+  if (golden_seen == kNoOp) return false;
+  std::vector<uint32_t> ops, golden_ops;
+  for (size_t i = begin; i < seen; ++i) {
+    if (plan.golden_of[i] == kNoOp && !plan.NotSeen(i)) ops.push_back(static_cast<uint32_t>(i));
+  }
+  for (const uint32_t op : plan.golden_only) {
+    if (op >= golden_begin && op < golden_seen) golden_ops.push_back(op);
+  }
+  if (ops.empty() == golden_ops.empty()) return false;
+  ItemViews target(*pair.target, CompareMode::kStatistics), golden(*pair.golden, CompareMode::kStatistics);
+  MSP_RETURN_IF_ERROR(target.Read(seen));
+  MSP_RETURN_IF_ERROR(golden.Read(golden_seen));
+  for (const ItemView& a : target.items()) {
+    const auto b = std::ranges::find(golden.items(), a.suffix, &ItemView::suffix);
+    if (IsResult(a.state) || b == golden.items().end() || !IsScaled(a, *b)) continue;
+    MSP_ASSIGN_OR_RETURN(const std::optional<uint32_t> norm, golden_ops.empty()
+                                                                 ? NormOfUnscaled(*pair.target, ops, a)
+                                                                 : NormOfUnscaled(*pair.golden, golden_ops, *b));
+    if (!norm) continue;
+    FirstDifference clip;
+    clip.kind = golden_ops.empty() ? kExtraOp : kMissingOp;
+    clip.op = golden_ops.empty() ? *norm : seen;
+    clip.golden_op = golden_ops.empty() ? kNoOp : *norm;
+    clip.clips = true;
+    clip.verdict = answer.verdict;
+    std::erase_if(out->others, [&](const FirstDifference& d) {  // parts of the clipping
+      return (d.kind == kExtraOp && d.op >= begin && d.op < seen) ||
+             (d.kind == kMissingOp && d.golden_op >= golden_begin && d.golden_op < golden_seen);
+    });
+    out->source = FirstDifference();
+    out->first = std::move(clip);
+    return true;
+  }
+  return false;
 }
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {

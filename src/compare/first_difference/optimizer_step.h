@@ -33,6 +33,10 @@ struct OptimizerForms {
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
 
+/// What comes into the step scaled, where only one run takes the norm of it before: the answer becomes that norm,
+/// without its texts. False where it is not so.
+StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out);
+
 /// A setting that differs, or a parameter that is left out, joins the answer of the walk; ops that only make another
 /// form of the same step leave it.
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out);

@@ -77,5 +77,32 @@ TEST_F(FindingsTest, AnOpOfTheOptimizerNamesItsParameter) {
   EXPECT_EQ(d.Answer().owner, "a.fc.bias");
 }
 
+/// What clips is no data: one run takes the norm of what the other's step takes unscaled.
+TEST_F(FindingsTest, ClippingOfOneRunIsNamed) {
+  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
+  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
+  const std::string norm = Call("Torch._foreach_norm.0.forward", Wide(0.6), TensorOf("", 0.6, 0.6)) + ", " +
+                           Call("Torch.clamp.0.forward", TensorOf("", 0.5, 0.5), TensorOf("", 0.5, 0.5));
+  const auto step = [](double grad) {
+    return Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(grad) + ", " + Number(0.1), Wide(grad / 3));
+  };
+  Write("g", {forward, backward, step(0.6)});
+  Write("t", {forward, backward, norm, step(0.3)});
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_TRUE(d.Answer().clips);
+  EXPECT_EQ(d.Answer().name, "Torch._foreach_norm.0.forward");
+  EXPECT_TRUE(d.others.empty());
+  Write("g", {forward, backward, norm, step(0.3)});
+  Write("t", {forward, backward, step(0.6)});
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_TRUE(d.Answer().clips);
+  // A norm of something else, as logs have it, explains nothing.
+  Write("g", {forward, backward, step(0.6)});
+  Write("t", {forward, backward, Call("Torch.norm.0.forward", TensorOf("3", 7, 8), TensorOf("", 8, 8)), step(0.3)});
+  EXPECT_FALSE(Find().Answer().clips);
+}
+
 }  // namespace
 }  // namespace msprobe
