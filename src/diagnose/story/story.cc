@@ -68,6 +68,8 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   const bool made = out.cause == Cause::kOp || out.cause == Cause::kCollective || out.cause == Cause::kReceived;
   if (made) out.inputs = d.inputs;
   out.other_op = d.after;
+  out.instead = d.instead;
+  out.clips = d.clips;
   out.drawn = d.drawn;
   if (d.other_mode) {
     out.mechanism =

@@ -6,6 +6,7 @@
 
 #include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
+#include "diagnose/story/exchanged.h"
 #include "diagnose/story/mistakes.h"
 #include "diagnose/story/parted_copies.h"
 #include "ops/op_name.h"
@@ -134,6 +135,7 @@ Story StoryFinder::Tell() const {
   out.unseen = unseen_;
   out.unread = unread_;
   out.first_unread = first_unread_;
+  JoinExchanged(&out.origins);
   out.Weigh();
   RecogniseMistake(files_.empty() ? step_before_ : files_, &out);
   return out;

@@ -49,6 +49,9 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     json->Member("units", o.units);
     TextOrNull(json, "inputs", o.inputs);
     TextOrNull(json, "other_op", o.other_op);
+    if (!o.instead.empty()) json->Member("instead", o.instead);
+    if (o.clips) json->Member("clips_gradients", true);
+    if (!o.exchanged.empty()) json->Member("exchanged_with", o.exchanged);
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));

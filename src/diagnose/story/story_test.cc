@@ -8,6 +8,7 @@
 #include "diagnose/divergence.h"
 #include "diagnose/overflow/overflow.h"
 #include "diagnose/story/divergence_json.h"
+#include "diagnose/story/exchanged.h"
 #include "json/parser.h"
 #include "json/writer.h"
 
@@ -320,6 +321,45 @@ TEST(Story, OverflowOfTheSameWeightIsTheSameOrigin) {
   const OverflowReport golden = BadWeight();
   AddOverflow(BadWeight(), &golden, &same);
   EXPECT_TRUE(same.origins.empty());
+}
+
+/// Two parameters that hold each other's values are one mistake; further pairs are counted.
+TEST(Story, ExchangedParametersAreOneOrigin) {
+  Divergence d = OfWeight();
+  d.handovers.clear();
+  const auto weight = [&](const std::string& module, const std::string& op, const std::string& target,
+                          const std::string& golden) {
+    Origin out = OfWeight().creator;
+    out.difference.module = "Module." + module + ".Linear.forward.0";
+    out.difference.name = op;
+    out.difference.difference = {"Norm", target, golden, 1};
+    return out;
+  };
+  const auto older = [](const std::string& source) {
+    Anatomy out;
+    out.kind = AnatomyKind::kStale;
+    out.source = source;
+    return out;
+  };
+  d.creator = weight("a.gate", "Functional.linear.4.forward", "1.5", "1.25");
+  d.others = {weight("a.up", "Functional.linear.5.forward", "1.25", "1.5"),
+              weight("b.gate", "Functional.linear.8.forward", "1.75", "1.125"),
+              weight("b.up", "Functional.linear.9.forward", "1.125", "1.75"),
+              weight("c.up", "Functional.linear.10.forward", "2", "3")};
+  Story story = Told(d);
+  JoinExchanged(&story.origins);
+  EXPECT_EQ(story.origins.size(), 5u) << "one figure alone proves nothing";
+  d.creator.anatomy = older("Functional.linear.5.forward");
+  story = Told(d);
+  JoinExchanged(&story.origins);
+  ASSERT_EQ(story.origins.size(), 2u);
+  EXPECT_EQ(story.origins[0].exchanged, "a.up.weight");
+  EXPECT_EQ(story.origins[0].exchanges, 1u);
+  EXPECT_EQ(story.origins[1].module, "c.up");
+  const std::string text = StoryText(story, Language::kEnglish);
+  EXPECT_TRUE(text.starts_with("Origin: a.gate.weight and a.up.weight are exchanged before they are used (ranks 2, 1"))
+      << text;
+  EXPECT_NE(text.find("also: 1 more pair of parameters is exchanged\n"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "compare/first_difference/six_digits.h"
 #include "compare/values/item_view.h"
 #include "diagnose/story/clean_words.h"
+#include "diagnose/story/origin_words.h"
 #include "diagnose/story/phrases.h"
 #include "diagnose/story/place_words.h"
 #include "diagnose/story/story.h"
@@ -83,196 +84,6 @@ constexpr CauseWords WordsOf(Cause cause) {
   return {};
 }
 
-/// "25 %"; "" where the difference has no size.
-std::string Size(const StoryOrigin& o) {
-  return o.percent >= 0 && std::isfinite(o.percent) ? fmt::format("{:.3g} %", o.percent) : "";
-}
-
-/// Whether there are two values that a reader can hold against each other.
-bool HasValues(const StoryOrigin& o) { return !o.what.empty() && !o.target.empty() && o.what != "checksum"; }
-
-/// Whether the whole value is one factor times the golden one.
-bool IsMultiple(const StoryOrigin& o) {
-  return o.anatomy && o.anatomy->kind == AnatomyKind::kFactor && o.anatomy->part.axis < 0 && o.anatomy->item == o.item;
-}
-
-/// "is 1.25 times the golden value (Norm 5.3, golden 4.24)", "differs by 20 % (Norm 5.3, golden 4.42)", "differs (Max
-/// inf, golden 3.2)"
-std::string Differs(const Words& say, const StoryOrigin& o) {
-  const std::string size = Size(o);
-  if (!HasValues(o)) {
-    if (!size.empty()) return say({"differs by {}", "相差 {}"}, size);
-    return o.what == "checksum" ? say({"differs (checksums)", "不一致（校验和不同）"}) : say({"differs", "不一致"});
-  }
-  const std::string target = SixDigits(o.target), golden = SixDigits(o.golden);
-  if (IsMultiple(o))
-    return say({"is {:.4g} times the golden value ({} {}, golden {})", "为标杆值的 {:.4g} 倍（{} 为 {}，标杆为 {}）"},
-               o.anatomy->number, o.what, target, golden);
-  if (size.empty()) return say({"differs ({} {}, golden {})", "不一致（{} 为 {}，标杆为 {}）"}, o.what, target, golden);
-  return say({"differs by {} ({} {}, golden {})", "相差 {}（{} 为 {}，标杆为 {}）"}, size, o.what, target, golden);
-}
-
-/// "layers.1.mlp.weight"; where the module's name is a number, "weight of module 0 (Linear)".
-std::string ParameterText(const Words& say, const StoryOrigin& o, const std::string& parameter) {
-  const std::string module = Subject(say, o);
-  const bool whole = parameter.find('.') != std::string::npos;
-  if (o.module.empty() || o.recomputed || whole || module != o.module)
-    return say({"{1} of {0}", "{}的 {}"}, module, parameter);
-  return module + "." + parameter;
-}
-
-std::string Overflowed(const Words& say, const StoryOrigin& o) {
-  switch (o.cause) {
-    case Cause::kWeight:
-      return say({"{} holds NaN or infinities", "{} 含有 NaN 或无穷大"},
-                 ParameterText(say, o, o.parameter.empty() ? o.item : o.parameter));
-    case Cause::kInput:
-      return say({"its {} holds NaN or infinities that no recorded op made",
-                  "{} 含有 NaN 或无穷大，且不由任何已采集的算子产生"},
-                 o.item);
-    case Cause::kCollective:
-      return say({"what every rank puts in is finite, the result is not", "各 rank 的输入均为有限值，结果却不是"});
-    case Cause::kReceived: return say({"received from a rank whose dump is missing", "数据来自缺少 dump 的 rank"});
-    case Cause::kUninitialised: return say({"it reads memory that was never written", "读取了从未写入的内存"});
-    case Cause::kMask:
-      return say({"it makes NaN of the -inf of a mask: a whole row may be masked",
-                  "掩码中的 -inf 在此变成 NaN：可能整行都被掩掉"});
-    case Cause::kArgument: return say({"one of its arguments is NaN or infinite", "有参数为 NaN 或无穷大"});
-    default:
-      if (!o.mechanism.empty()) return say.InLanguage(o.mechanism);
-      return say({"its inputs are finite, its output is not", "输入均为有限值，输出却不是"});
-  }
-}
-
-/// Of a mask, most likely.
-std::string Hidden(const Words& say, const StoryOrigin& o) {
-  return say({"what comes of {} of {} differs: it holds infinities, and statistics do not show at which places",
-              "由 {1} 的 {0} 得出的结果不一致：其中含有无穷大，统计值无法显示其位置"},
-             o.item, o.op);
-}
-
-/// The numbers of "[2, 3]".
-std::vector<int64_t> DimensionsOf(const std::string& shape) {
-  std::vector<int64_t> out;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (!std::isdigit(static_cast<unsigned char>(shape[i]))) continue;
-    if (i == 0 || !std::isdigit(static_cast<unsigned char>(shape[i - 1]))) out.push_back(0);
-    out.back() = out.back() * 10 + (shape[i] - '0');
-  }
-  return out;
-}
-
-/// What two shapes say of the runs, where no ranks share the work; "" for nothing.
-std::string ShapesTell(const Words& say, const StoryOrigin& o) {
-  std::vector<int64_t> a = DimensionsOf(o.target), b = DimensionsOf(o.golden);
-  if (a.size() != b.size() || a.size() < 2) return {};
-  const bool first = a[0] != b[0], rest = std::equal(a.begin() + 1, a.end(), b.begin() + 1);
-  const bool second = a[1] != b[1], tail = std::equal(a.begin() + 2, a.end(), b.begin() + 2);
-  if (first && rest) return say({"another batch size, or other micro batches", "batch size 或 micro batch 不同"});
-  if (!first && second && tail) return say({"another sequence length, or other padding", "序列长度或填充不同"});
-  std::ranges::sort(a);
-  std::ranges::sort(b);
-  if (a == b) return say({"the same dimensions in another order", "维度相同而顺序不同"});
-  return first && second && tail ? say({"another batch", "输入批次不同"}) : std::string();
-}
-
-std::string WhatHappened(const Words& say, const StoryOrigin& o) {
-  // Where the comparison saw it, its words say more than that something is not finite.
-  if (o.overflow && o.what.empty()) {
-    const std::string what = Overflowed(say, o);
-    return o.unused ? say({"an infinity that nothing uses: {}", "产生的无穷大未被使用：{}"}, what) : what;
-  }
-  const std::string differs = Differs(say, o);
-  switch (o.cause) {
-    case Cause::kOp:
-      if (IsGradient(o))
-        return say({"the gradient of its {} {}, what leads to it agrees", "其来源一致，参数 {} 的梯度却{}"}, o.item,
-                   differs);
-      if (o.other_call)
-        return say({"its {} {}, and nothing in front of it does; it takes other arguments in the two runs",
-                    "{} {}，此前均一致；两次运行中它的参数不同"},
-                   o.item, differs);
-      return say({"its {} {} although its inputs agree", "输入一致，{} 却{}"}, o.item, differs);
-    case Cause::kCollective:
-      return say(
-          {"the result of the call {} although what its ranks put in agrees", "各 rank 的输入一致，通信结果却{}"},
-          differs);
-    case Cause::kReceived:
-      return say(
-          {"what it receives {}, and no dump of the sender shows why", "收到的数据{}，发送方没有可说明原因的 dump"},
-          differs);
-    case Cause::kWeight:
-      if (!o.copies.empty())
-        return say({"the copies of its parameter {} on {} part: its gradient is not reduced, or they step otherwise",
-                    "参数 {} 在 {} 上的副本不再相同：其梯度未归约，或各自的更新不同"},
-                   o.parameter, Ranks(say, o.copies));
-      if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
-      if (o.buffer)
-        return say({"buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, ParameterText(say, o, o.parameter),
-                   differs);
-      return say({"{} {} before it is used", "{} 在使用前就已{}"}, ParameterText(say, o, o.parameter), differs);
-    case Cause::kInput:
-      if (o.hidden) return Hidden(say, o);
-      if (!o.other_op.empty())
-        return say({"its {} {}, as {} makes it", "{} {}，由 {} 产生"}, o.item, differs, o.other_op);
-      return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
-    case Cause::kCode:
-      if (o.hidden) return Hidden(say, o);
-      return say({"code between its recorded ops makes a difference: {} of {} {}",
-                  "其已采集算子之间的代码造成差异：{1} 的 {0} {2}"},
-                 o.item, o.op, differs);
-    case Cause::kArgument:
-      if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, o.item, differs);
-      return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
-    case Cause::kMissingOp:
-      if (!o.parameter.empty()) return say({"the optimizer does not update {}", "优化器未更新 {}"}, o.parameter);
-      return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
-    case Cause::kExtraOp:
-      if (!o.parameter.empty())
-        return say({"the optimizer updates {}, that of the golden run does not", "优化器更新了 {}，标杆侧未更新"},
-                   o.parameter);
-      return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
-    case Cause::kShape:
-      if (!IsSplit(o) || o.alone) {
-        const std::string tells = o.alone ? ShapesTell(say, o) : std::string();
-        return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, o.item, o.target,
-                   o.golden) +
-               (tells.empty() ? std::string() : std::string(say.colon()) + tells);
-      }
-      return say({"{} has shape {}, in the golden run {}: the runs are split or sized differently",
-                  "{} 的 shape 为 {}，标杆为 {}：两次运行的切分或大小不同"},
-                 o.item, o.target, o.golden);
-    case Cause::kDType:
-      return say({"{} is {}, in the golden run {}", "{} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
-    case Cause::kGrows:
-      if (!o.parameter.empty())
-        return say({"rounding is amplified by the optimizer: its parameter {} {}, the steps before only rounded",
-                    "优化器放大了舍入误差：参数 {} {}，此前的 step 仅有舍入差异"},
-                   o.parameter, differs);
-      return say({"small differences add up from op to op, no op stands out", "误差逐算子累积，没有哪个算子明显突出"});
-    case Cause::kDraw: return say({"{} drew other random numbers", "{} 抽取了不同的随机数"}, o.op);
-    case Cause::kUninitialised:
-    case Cause::kMask: return Overflowed(say, o);
-  }
-  return differs;
-}
-
-/// Whether what happened has the parameter or op by its whole name.
-bool NamesItself(const StoryOrigin& o) {
-  if (o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) return o.module.empty() && o.parameter.empty();
-  if (o.cause != Cause::kWeight || !o.copies.empty()) return false;
-  return (o.overflow && o.what.empty()) || !o.parameter.empty();
-}
-
-/// The cause first, then where: "layers.1.mlp.weight differs by 25 % (Norm 5.3, golden 4.24) before it is used (rank 2,
-/// step 0)".
-std::string OriginText(const Words& say, const StoryOrigin& o) {
-  std::string out = WhatHappened(say, o);
-  if (!NamesItself(o)) out = Subject(say, o) + std::string(say.colon()) + out;
-  const std::string run = RunPlace(say, o);
-  return run.empty() ? out : say({"{} ({})", "{}（{}）"}, out, run);
-}
-
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.mechanism.empty() && !o.overflow)
@@ -296,11 +107,18 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kOp && IsGradient(o))
     return say({"look at every use of the parameter, in the loss too, and at its hooks",
                 "检查该参数的所有使用之处（包括 loss 中）及其钩子"});
-  if (o.cause == Cause::kOp && MultipliesByWeight(o) && o.what != "values" && o.percent > 0)
+  const bool of_statistics = o.what != "values" && o.percent > 0;
+  if (o.cause == Cause::kOp && MultipliesByWeight(o) && of_statistics)
     return say(
         {"dump tensors: the weight may hold the same values in another order (transposed), which statistics do "
          "not show; or replay the op by itself (--repro)",
          "采集 tensor：权重可能数值相同而顺序不同（转置），统计值无法显示；也可单独重放该算子（--repro）"});
+  if (o.cause == Cause::kOp && of_statistics && !o.other_call)
+    return say(
+        {"dump tensors: an input may hold the same values in another order (heads, halves, rows), which statistics do "
+         "not show; or replay the op by itself (--repro)",
+         "采集 tensor：输入可能数值相同而顺序不同（头、前后半、行），统计值无法显示；也可单独重放该算子（--repro）"});
+  if (o.clips) return say({"compare the gradient clipping of both runs", "比对两次运行的梯度裁剪"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
     return say({"compare which parameters the optimizers were given", "比对两侧传给优化器的参数"});
   if (o.cause == Cause::kShape && o.alone && !ShapesTell(say, o).empty())
@@ -463,7 +281,7 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   add({"value", "数值"}, ValueLine(say, o));
   add({"verdict", "判定"}, VerdictLine(say, o.verdict));
   if (!o.what.empty()) add({"why", "原因"}, say.InLanguage(o.mechanism));  // else it is the headline
-  if (o.anatomy) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
+  if (o.anatomy && o.exchanged.empty()) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
   if (o.cause == Cause::kMask && !o.other_op.empty()) add({"mask", "掩码"}, o.other_op);
@@ -476,6 +294,11 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
             o.drawn));
   for (const std::string& line : ReachedLines(say, story)) add({"spread", "扩散"}, line);
   add({"inherited", "继承"}, InheritedLine(say, story));
+  if (o.exchanges > 0)
+    add({"also", "另一处"},
+        say({o.exchanges == 1 ? "{} more pair of parameters is exchanged" : "{} more pairs of parameters are exchanged",
+             "另有 {} 对参数互换"},
+            o.exchanges));
   for (size_t i = 1; i < story.origins.size() && i <= kListed; ++i) {
     const StoryOrigin& other = story.origins[i];
     const bool owned = other.cause == Cause::kArgument && !other.owner.empty();
