@@ -159,5 +159,27 @@ TEST_F(FindingsTest, WhatAddsUpIsNoOriginWhereTheLossAndTheGradientsAgree) {
   EXPECT_FALSE(d.Answer().coarse);
 }
 
+/// The loss of a model that has learned nothing hides much: the same functions with other gradients are no other way.
+TEST_F(FindingsTest, ALossThatAgreesExcusesNothingWhereTheGradientsDoNot) {
+  const auto run = [](double angle, double grad) {
+    return std::vector<std::string>{
+        Call("Functional.embedding.0.forward", Ids("2, 20"), Wide(2)),
+        Call("Tensor.__mul__.0.forward", Wide(5) + ", " + TensorOf("8", 1, angle), Wide(angle)),
+        Call("Functional.linear.0.forward", Wide(2), Wide(3)),
+        Call("Functional.cross_entropy.0.forward", Wide(3), TensorOf("", 4.5, 4.5)),
+        Call("Tensor.__add__.0.forward", TensorOf("", 4.5, 4.5), TensorOf("", 4.6, 4.6)),
+        Call("Functional.cross_entropy.0.backward", TensorOf("", 1, 1), Wide(0.1)),
+        Call("Functional.linear.0.backward", Wide(0.1), Wide(grad)),
+        Call("Tensor.lerp_.0.forward", Wide(0.1) + ", " + Wide(grad), Wide(grad / 10)),
+        Call("Tensor.sqrt.0.forward", Wide(grad), Wide(grad))};
+  };
+  Write("g", run(2, 0.2));
+  Write("t", run(2.1, 0.25));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_EQ(d.Answer().name, "Tensor.__mul__.0.forward");
+  EXPECT_EQ(d.Answer().item, ".input.1");
+}
+
 }  // namespace
 }  // namespace msprobe
