@@ -6,7 +6,7 @@
 
 #include "base/message.h"
 #include "base/parallel.h"
-#include "compare/first_difference/ruler_pass.h"
+#include "compare/pair/ruler_pass.h"
 #include "diagnose/story/story_finder.h"
 
 namespace msprobe {

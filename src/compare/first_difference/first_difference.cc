@@ -13,6 +13,7 @@
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/optimizer_intake.h"
 #include "compare/first_difference/optimizer_step.h"
 #include "compare/first_difference/other_differences.h"
 #include "compare/first_difference/other_form.h"
@@ -98,8 +99,7 @@ double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
 }
 
 std::string InputsText(double worst) {
-  if (worst < 0) return {};
-  return worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
+  return worst < 0 ? "" : worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
 }
 
 /// The value of an argument, or what stands for it.
@@ -353,6 +353,16 @@ Status DescribeAll(const Describer& describer, Differences* out) {
   return OkStatus();
 }
 
+/// What the steps of the two optimizers say.
+Status AddOptimizer(const Describer& describer, const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk,
+                    Differences* out) {
+  MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, out));
+  if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
+  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
+  WeighOptimizers(std::move(forms), walk, out);
+  return OkStatus();
+}
+
 /// Ops behind the answer that differ by more than round-off, by module.
 void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
   constexpr size_t kMostModules = 1000;
@@ -452,10 +462,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   MSP_RETURN_IF_ERROR(DescribeAll(describer, &out));
-  MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, &out));
-  if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out.first));
-  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
-  WeighOptimizers(std::move(forms), walk, &out);
+  MSP_RETURN_IF_ERROR(AddOptimizer(describer, pair, plan, walk, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   out.draws_alike = walk.draws_alike;

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/text.h"
+#include "compare/first_difference/optimizer_intake.h"
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -21,24 +22,6 @@ constexpr size_t kMostSteps = 100000;  // ops of a step that are looked at
 constexpr double kSameSetting = 1e-6;  // relative: some are computed back from others
 constexpr double kLargestEpsilon = 0.5;
 constexpr double kLeastLeft = 0.5;  // of a weight that a step decays
-
-/// Behind the last op of a backward pass; all ops where there is none.
-size_t BehindBackward(const OpList& ops) {
-  for (size_t i = ops.size(); i-- > 0;) {
-    const OpDirection direction = ParseOpName(ops.NameAt(i)).direction;
-    if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return i + 1;
-  }
-  return ops.size();
-}
-
-/// "lerp" of "Tensor.lerp_.3.forward" and of "Torch._foreach_lerp_.0.forward".
-std::string_view StepOf(std::string_view name) {
-  constexpr std::string_view kForeach = "_foreach_";
-  std::string_view api = ApiOf(name);
-  if (StartsWith(api, kForeach)) api.remove_prefix(kForeach.size());
-  while (!api.empty() && api.back() == '_') api.remove_suffix(1);
-  return api;
-}
 
 /// Reads the numbers that one step is given.
 class StepReader {
@@ -333,43 +316,16 @@ Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* 
   return OkStatus();
 }
 
-/// Whether two tensors are one but for a factor, as clipping leaves them.
-bool IsScaled(const ItemView& a, const ItemView& b) {
-  constexpr double kSame = 1e-3;
-  if (!a.tensor || a.shape != b.shape || !a.stats[kNorm].IsNumber() || !b.stats[kNorm].IsNumber()) return false;
-  const double norm = b.stats[kNorm].AsDouble(), factor = norm == 0 ? 0 : a.stats[kNorm].AsDouble() / norm;
-  if (factor <= 0 || std::fabs(factor - 1) < kSame) return false;
-  const auto scaled = [&](Stat k) {
-    return a.stats[k].IsNumber() && b.stats[k].IsNumber() &&
-           std::fabs(a.stats[k].AsDouble() - factor * b.stats[k].AsDouble()) <= kSame * factor * norm;
-  };
-  return scaled(kMax) && scaled(kMin);
-}
-
-/// The first of `ops` that takes the norm of what is `taken` by the step but for a factor.
-StatusOr<std::optional<uint32_t>> NormOfUnscaled(const DumpFile& dump, const std::vector<uint32_t>& ops,
-                                                 const ItemView& taken) {
-  ItemViews items(dump, CompareMode::kStatistics);
-  for (const uint32_t op : ops) {
-    const std::string_view name = dump.ops().NameAt(op);
-    if (IsModuleName(name) || !Contains(ApiOf(name), "norm")) continue;
-    MSP_RETURN_IF_ERROR(items.Read(op));
-    const auto unscaled = [&](const ItemView& item) { return !IsResult(item.state) && IsScaled(taken, item); };
-    if (std::ranges::any_of(items.items(), unscaled)) return std::optional(op);
-  }
-  return std::optional<uint32_t>();
-}
-
 /// It leads where nothing in front of the step differs.
-void AddLeftOut(OptimizerForms forms, size_t answer_at, Differences* out) {
+void LeadStep(FirstDifference found, size_t begin, size_t answer_at, Differences* out) {
   using enum FirstDifference::Kind;
   const FirstDifference::Kind kind = out->Answer().kind;
-  if (kind != kNone && kind != kGrows && answer_at < forms.begin) {
-    out->others.push_back(std::move(forms.parameter));
+  if (kind != kNone && kind != kGrows && answer_at < begin) {
+    out->others.push_back(std::move(found));
     return;
   }
   out->source = FirstDifference();
-  out->first = std::move(forms.parameter);
+  out->first = std::move(found);
 }
 
 }  // namespace
@@ -385,7 +341,10 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   if (plan.fused || (plan.cross && !plan.implementations) || !StepsDiffer(pair, plan)) return forms;
   forms.differ = true;
   forms.begin = BehindBackward(pair.target->ops());
-  if (!plan.implementations) MSP_RETURN_IF_ERROR(FindLeftOut(pair, plan, &forms));
+  if (!plan.implementations) {
+    MSP_RETURN_IF_ERROR(FindLeftOut(pair, plan, &forms));
+    MSP_ASSIGN_OR_RETURN(forms.intake, CompareIntake(pair, plan));
+  }
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
   forms.again = StepsAgain(pair, plan);
@@ -414,53 +373,11 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   return forms;
 }
 
-StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out) {
-  using enum FirstDifference::Kind;
-  const FirstDifference& answer = out->Answer();
-  const bool lone = answer.kind == kExtraOp || answer.kind == kMissingOp;
-  const size_t begin = BehindBackward(pair.target->ops()), golden_begin = BehindBackward(pair.golden->ops());
-  const size_t seen = lone ? walk.answer_at : answer.op;
-  if ((!lone && answer.kind != kInput) || plan.cross || plan.fused || seen < begin || seen >= plan.golden_of.size())
-    return false;
-  const uint32_t golden_seen = plan.golden_of[seen];
-  if (golden_seen == kNoOp) return false;
-  std::vector<uint32_t> ops, golden_ops;
-  for (size_t i = begin; i < seen; ++i) {
-    if (plan.golden_of[i] == kNoOp && !plan.NotSeen(i)) ops.push_back(static_cast<uint32_t>(i));
-  }
-  for (const uint32_t op : plan.golden_only) {
-    if (op >= golden_begin && op < golden_seen) golden_ops.push_back(op);
-  }
-  if (ops.empty() == golden_ops.empty()) return false;
-  ItemViews target(*pair.target, CompareMode::kStatistics), golden(*pair.golden, CompareMode::kStatistics);
-  MSP_RETURN_IF_ERROR(target.Read(seen));
-  MSP_RETURN_IF_ERROR(golden.Read(golden_seen));
-  for (const ItemView& a : target.items()) {
-    const auto b = std::ranges::find(golden.items(), a.suffix, &ItemView::suffix);
-    if (IsResult(a.state) || b == golden.items().end() || !IsScaled(a, *b)) continue;
-    MSP_ASSIGN_OR_RETURN(const std::optional<uint32_t> norm, golden_ops.empty()
-                                                                 ? NormOfUnscaled(*pair.target, ops, a)
-                                                                 : NormOfUnscaled(*pair.golden, golden_ops, *b));
-    if (!norm) continue;
-    FirstDifference clip;
-    clip.kind = golden_ops.empty() ? kExtraOp : kMissingOp;
-    clip.op = golden_ops.empty() ? *norm : seen;
-    clip.golden_op = golden_ops.empty() ? kNoOp : *norm;
-    clip.clips = true;
-    clip.verdict = answer.verdict;
-    std::erase_if(out->others, [&](const FirstDifference& d) {  // parts of the clipping
-      return (d.kind == kExtraOp && d.op >= begin && d.op < seen) ||
-             (d.kind == kMissingOp && d.golden_op >= golden_begin && d.golden_op < golden_seen);
-    });
-    out->source = FirstDifference();
-    out->first = std::move(clip);
-    return true;
-  }
-  return false;
-}
-
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
-  if (forms.parameter.kind != FirstDifference::Kind::kNone) return AddLeftOut(std::move(forms), walk.answer_at, out);
+  for (FirstDifference* found : {&forms.parameter, &forms.intake}) {
+    if (found->kind == FirstDifference::Kind::kNone) continue;
+    return LeadStep(std::move(*found), forms.begin, walk.answer_at, out);
+  }
   // What holds for all parameters is told as that.
   const bool setting = forms.setting.kind != FirstDifference::Kind::kNone;
   const bool decay = forms.decay.kind != FirstDifference::Kind::kNone && forms.setting.item != forms.decay.item;

@@ -30,12 +30,9 @@ struct OptimizerForms {
   FirstDifference setting;     // the first that differs; kNone where none does
   FirstDifference decay;       // of parameters that only one of them decays; kNone where there are none
   FirstDifference parameter;   // that only one of them changes; kNone where there is none
+  FirstDifference intake;      // of what they take in (optimizer_intake.h); kNone where nothing differs
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
-
-/// What comes into the step scaled, where only one run takes the norm of it before: the answer becomes that norm,
-/// without its texts. False where it is not so.
-StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out);
 
 /// A setting that differs, or a parameter that is left out, joins the answer of the walk; ops that only make another
 /// form of the same step leave it.

@@ -104,5 +104,35 @@ TEST_F(FindingsTest, ClippingOfOneRunIsNamed) {
   EXPECT_FALSE(Find().Answer().clips);
 }
 
+/// What the steps take in shows in the ops that change weights, without any module.
+TEST_F(FindingsTest, OptimizersOfOtherParametersAreNamed) {
+  const std::string forward = Call("Functional.linear.0.forward", Wide(1), Wide(2));
+  const std::string backward = Call("Functional.linear.0.backward", Wide(2), Wide(1));
+  const auto adam = [](const std::vector<std::string>& shapes) {
+    std::vector<std::string> out;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const std::string weight = TensorOf(shapes[i], 1, 2), kept = TensorOf(shapes[i], 0.1, 0.2);
+      out.push_back(Call(fmt::format("Tensor.lerp_.{}.forward", i), kept + ", " + kept + ", " + Number(0.1), kept));
+      out.push_back(Call(fmt::format("Tensor.addcdiv_.{}.forward", i), weight + ", " + kept + ", " + kept, weight,
+                         R"("value": )" + Number(-0.01)));
+    }
+    return fmt::format("{}", fmt::join(out, ", "));
+  };
+  const std::string sgd =
+      Call("Tensor.add_.0.forward", Wide(3) + ", " + Wide(1), Wide(2.9), R"("alpha": )" + Number(-0.1));
+  const auto told = [&](const std::string& step) {
+    Write("t", {forward, backward, step});
+    const FirstDifference& d = Find().Answer();
+    return d.of_step ? d.item + " " + d.difference.target + ", " + d.difference.golden : std::string("nothing");
+  };
+  Write("g", {forward, backward, adam({"4, 8", "8", "2, 2"})});
+  EXPECT_EQ(told(adam({"4, 8", "8", "2, 2"})), "nothing");
+  EXPECT_EQ(told(adam({"4, 8", "8"})), ".parameters 2, 3");
+  EXPECT_EQ(told(sgd), ".algorithm SGD, Adam");
+  EXPECT_EQ(
+      told(Call("Tensor.mul_.0.forward", Wide(3) + ", " + Number(0.99), Wide(3)) + ", " + adam({"4, 8", "2, 2", "8"})),
+      ".order [2, 2], [8]");
+}
+
 }  // namespace
 }  // namespace msprobe

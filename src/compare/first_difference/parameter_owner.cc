@@ -202,6 +202,22 @@ class OwnerFinder {
 
 }  // namespace
 
+size_t BehindBackward(const OpList& ops) {
+  for (size_t i = ops.size(); i-- > 0;) {
+    const OpDirection direction = ParseOpName(ops.NameAt(i)).direction;
+    if (direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad) return i + 1;
+  }
+  return ops.size();
+}
+
+std::string_view StepOf(std::string_view name) {
+  constexpr std::string_view kForeach = "_foreach_";
+  std::string_view api = ApiOf(name);
+  if (StartsWith(api, kForeach)) api.remove_prefix(kForeach.size());
+  while (!api.empty() && api.back() == '_') api.remove_suffix(1);
+  return api;
+}
+
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
 
 bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {

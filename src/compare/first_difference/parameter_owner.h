@@ -1,7 +1,8 @@
-// To which parameter an op of the optimizer belongs.
+// The ops of an optimizer's step, and to which parameter each belongs.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "compare/pair/module_tree.h"
 
 namespace msprobe {
+
+/// Behind the last op of a backward pass; all ops where there is none.
+size_t BehindBackward(const OpList& ops);
+
+/// "lerp" of "Tensor.lerp_.3.forward" and of "Torch._foreach_lerp_.0.forward".
+std::string_view StepOf(std::string_view name);
 
 /// "blocks.0.mlp.up.weight" for an op behind the backward pass that no module calls; "" where the dump does not show
 /// it: without modules, without a loop over the parameters, or where several parameters look the same.

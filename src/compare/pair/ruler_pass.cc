@@ -1,4 +1,4 @@
-#include "compare/first_difference/ruler_pass.h"
+#include "compare/pair/ruler_pass.h"
 
 #include <cmath>
 

@@ -1,0 +1,170 @@
+#include "compare/first_difference/optimizer_intake.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/text.h"
+#include "compare/first_difference/parameter_owner.h"
+#include "compare/values/item_views.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+/// Whether two tensors are one but for a factor, as clipping leaves them.
+bool IsScaled(const ItemView& a, const ItemView& b) {
+  constexpr double kSame = 1e-3;
+  if (!a.tensor || a.shape != b.shape || !a.stats[kNorm].IsNumber() || !b.stats[kNorm].IsNumber()) return false;
+  const double norm = b.stats[kNorm].AsDouble(), factor = norm == 0 ? 0 : a.stats[kNorm].AsDouble() / norm;
+  if (factor <= 0 || std::fabs(factor - 1) < kSame) return false;
+  const auto scaled = [&](Stat k) {
+    return a.stats[k].IsNumber() && b.stats[k].IsNumber() &&
+           std::fabs(a.stats[k].AsDouble() - factor * b.stats[k].AsDouble()) <= kSame * factor * norm;
+  };
+  return scaled(kMax) && scaled(kMin);
+}
+
+/// The first of `ops` that takes the norm of what is `taken` by the step but for a factor.
+StatusOr<std::optional<uint32_t>> NormOfUnscaled(const DumpFile& dump, const std::vector<uint32_t>& ops,
+                                                 const ItemView& taken) {
+  ItemViews items(dump, CompareMode::kStatistics);
+  for (const uint32_t op : ops) {
+    const std::string_view name = dump.ops().NameAt(op);
+    if (IsModuleName(name) || !Contains(ApiOf(name), "norm")) continue;
+    MSP_RETURN_IF_ERROR(items.Read(op));
+    const auto unscaled = [&](const ItemView& item) { return !IsResult(item.state) && IsScaled(taken, item); };
+    if (std::ranges::any_of(items.items(), unscaled)) return std::optional(op);
+  }
+  return std::optional<uint32_t>();
+}
+
+/// The ops of a step that change weights.
+struct Updates {
+  std::string_view algorithm;  // "Adam", "SGD"; "" where it is not known
+  size_t first = 0;            // of the dump
+  size_t count = 0;            // of parameters
+  std::vector<std::string> shapes;
+};
+
+/// Adds what one op changes: one parameter, or a list of them.
+void AddUpdated(std::span<const ItemView> items, size_t op, Updates* out) {
+  constexpr std::string_view kFirst = ".input.0";
+  if (out->count == 0) out->first = op;
+  for (const ItemView& item : items) {
+    const bool one = item.suffix == kFirst, of_list = StartsWith(item.suffix, ".input.0.");
+    if (!item.tensor || IsResult(item.state) || (!one && !of_list)) continue;
+    out->shapes.push_back(item.shape);
+    ++out->count;
+  }
+}
+
+StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
+  const OpList& ops = dump.ops();
+  Updates adam{"Adam"}, sgd{"SGD"};
+  ItemViews items(dump, CompareMode::kStatistics);
+  for (size_t i = BehindBackward(ops); i < ops.size(); ++i) {
+    const std::string_view name = ops.NameAt(i), step = StepOf(name);
+    const bool divides = step == "addcdiv" || StartsWith(step, "_fused_adam");
+    const bool adds = step == "add" || StartsWith(step, "_fused_sgd");
+    if (IsModuleName(name) || (!divides && !adds)) continue;
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    const auto descends = [](const ItemView& item) {
+      return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
+    };
+    if (divides) AddUpdated(items.items(), i, &adam);
+    if (adds && (step != "add" || std::ranges::any_of(items.items(), descends))) AddUpdated(items.items(), i, &sgd);
+  }
+  if (adam.count > 0 && sgd.count > 0) return Updates();  // two optimizers in one step
+  return adam.count > 0 ? adam : sgd.count > 0 ? sgd : Updates();
+}
+
+}  // namespace
+
+StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan) {
+  FirstDifference out;
+  MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Updates golden, UpdatesOf(*pair.golden));
+  if (target.count == 0 || golden.count == 0) return out;
+  std::vector<std::string> a = target.shapes, b = golden.shapes;
+  const bool same_order = a == b;
+  std::ranges::sort(a);
+  std::ranges::sort(b);
+  const bool again = target.count % golden.count == 0 || golden.count % target.count == 0;
+  if (target.algorithm != golden.algorithm) {
+    out.item = ".algorithm";
+    out.difference = {"value", std::string(target.algorithm), std::string(golden.algorithm), -1};
+  } else if (target.count != golden.count) {
+    if (again) return out;  // a step that runs twice
+    out.item = ".parameters";
+    out.difference = {"value", std::to_string(target.count), std::to_string(golden.count), -1};
+  } else if (!same_order && a == b) {
+    out.item = ".order";
+    out.difference = {"value", target.shapes.front(), golden.shapes.front(), -1};
+    for (size_t i = 0; i < target.count; ++i) {
+      if (target.shapes[i] == golden.shapes[i]) continue;
+      out.difference = {"value", target.shapes[i], golden.shapes[i], -1};
+      break;
+    }
+  } else {
+    return out;
+  }
+  out.kind = FirstDifference::Kind::kArgument;
+  out.of_step = true;
+  out.op = target.first;
+  out.golden_op = plan.golden_of[out.op];
+  out.name = pair.target->ops().NameAt(out.op);
+  out.golden_name = pair.golden->ops().NameAt(golden.first);
+  out.detail = "is " + out.difference.target + " against " + out.difference.golden;
+  out.verdict = RulerVerdict::kBug;
+  return out;
+}
+
+StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out) {
+  using enum FirstDifference::Kind;
+  const FirstDifference& answer = out->Answer();
+  const bool lone = answer.kind == kExtraOp || answer.kind == kMissingOp;
+  const size_t begin = BehindBackward(pair.target->ops()), golden_begin = BehindBackward(pair.golden->ops());
+  const size_t seen = lone ? walk.answer_at : answer.op;
+  if ((!lone && answer.kind != kInput) || plan.cross || plan.fused || seen < begin || seen >= plan.golden_of.size())
+    return false;
+  const uint32_t golden_seen = plan.golden_of[seen];
+  if (golden_seen == kNoOp) return false;
+  std::vector<uint32_t> ops, golden_ops;
+  for (size_t i = begin; i < seen; ++i) {
+    if (plan.golden_of[i] == kNoOp && !plan.NotSeen(i)) ops.push_back(static_cast<uint32_t>(i));
+  }
+  for (const uint32_t op : plan.golden_only) {
+    if (op >= golden_begin && op < golden_seen) golden_ops.push_back(op);
+  }
+  if (ops.empty() == golden_ops.empty()) return false;
+  ItemViews target(*pair.target, CompareMode::kStatistics), golden(*pair.golden, CompareMode::kStatistics);
+  MSP_RETURN_IF_ERROR(target.Read(seen));
+  MSP_RETURN_IF_ERROR(golden.Read(golden_seen));
+  for (const ItemView& a : target.items()) {
+    const auto b = std::ranges::find(golden.items(), a.suffix, &ItemView::suffix);
+    if (IsResult(a.state) || b == golden.items().end() || !IsScaled(a, *b)) continue;
+    MSP_ASSIGN_OR_RETURN(const std::optional<uint32_t> norm, golden_ops.empty()
+                                                                 ? NormOfUnscaled(*pair.target, ops, a)
+                                                                 : NormOfUnscaled(*pair.golden, golden_ops, *b));
+    if (!norm) continue;
+    FirstDifference clip;
+    clip.kind = golden_ops.empty() ? kExtraOp : kMissingOp;
+    clip.op = golden_ops.empty() ? *norm : seen;
+    clip.golden_op = golden_ops.empty() ? kNoOp : *norm;
+    clip.clips = true;
+    clip.verdict = answer.verdict;
+    std::erase_if(out->others, [&](const FirstDifference& d) {  // parts of the clipping
+      return (d.kind == kExtraOp && d.op >= begin && d.op < seen) ||
+             (d.kind == kMissingOp && d.golden_op >= golden_begin && d.golden_op < golden_seen);
+    });
+    out->source = FirstDifference();
+    out->first = std::move(clip);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace msprobe
