@@ -15,23 +15,24 @@ class JsonWriter;
 
 enum class AnatomyKind : uint8_t {
   kUnexplained,
-  kFactor,      // number times the golden value
-  kSign,        // the golden value with the other sign
-  kOffset,      // number more than the golden value
-  kAxes,        // the golden values with axes exchanged, or in the memory order of that
-  kOrder,       // entries of an axis (heads, rows, experts) stand in another order
-  kShift,       // entries of an axis stand `shift` places later
-  kRope,        // halves of a head against neighbouring pairs
-  kStale,       // the golden value of another step or call
-  kPartial,     // a summand of the golden value
-  kPadding,     // differs where the tokens are padding, and nowhere else
-  kGrid,        // the golden values rounded to a coarser dtype
-  kZeroed,      // zero, everywhere or in some entries of an axis
-  kDropped,     // some values are zero, the others larger by what they would need: a dropout
-  kDuplicated,  // some entries of an axis repeat others
-  kTruncated,   // only the first entries of an axis
-  kClipped,     // the golden values between two bounds
-  kNotFinite,   // NaN or infinities; the finite values agree
+  kFactor,       // number times the golden value
+  kSign,         // the golden value with the other sign
+  kOffset,       // number more than the golden value
+  kAxes,         // the golden values with axes exchanged, or in the memory order of that
+  kOrder,        // entries of an axis (heads, rows, experts) stand in another order
+  kShift,        // entries of an axis stand `shift` places later
+  kRope,         // halves of a head against neighbouring pairs
+  kStale,        // the golden value of another step or call
+  kAccumulated,  // the golden value, and that of an earlier step added to it
+  kPartial,      // a summand of the golden value
+  kPadding,      // differs where the tokens are padding, and nowhere else
+  kGrid,         // the golden values rounded to a coarser dtype
+  kZeroed,       // zero, everywhere or in some entries of an axis
+  kDropped,      // some values are zero, the others larger by what they would need: a dropout
+  kDuplicated,   // some entries of an axis repeat others
+  kTruncated,    // only the first entries of an axis
+  kClipped,      // the golden values between two bounds
+  kNotFinite,    // NaN or infinities; the finite values agree
 };
 /// "factor", as JSON has it.
 std::string_view AnatomyKindName(AnatomyKind kind);
@@ -57,7 +58,7 @@ struct Anatomy {
   int64_t shift = 0;                  // kShift
   int64_t block = 0;                  // kOrder: entries that move together; kAxes: the split of an axis; kRope: a head
   bool wraps = false;                 // kShift: what leaves at one end comes in at the other
-  std::string source;                 // kStale: which; kPartial: what is missing
+  std::string source;                 // kStale, kAccumulated: which; kPartial: what is missing
   int64_t differing = 0;              // kPadding, kClipped, kDropped, kNotFinite: elements
   double residual = 0;                // what is left when it is undone, in rounding units of the dtype
   int64_t compared = 0, elements = 0;

@@ -129,6 +129,8 @@ std::string Kind(const Say& say, const Anatomy& a) {
                  ? say("it is stale: it equals that of {}", "为旧值：等于 {} 的值", a.source)
                  : say("it equals that of {}: an older value, or one taken for another",
                        "等于 {} 的值：旧值，或误用了另一个值", a.source);
+    case AnatomyKind::kAccumulated:
+      return say("it is the golden value and that of {} added up", "为标杆值与 {} 的值之和", a.source);
     case AnatomyKind::kPartial: return say("a summand is missing: {}", "缺少加数：{}", a.source);
     case AnatomyKind::kPadding:
       return say("it differs only where the tokens are padding ({} elements)", "仅填充位置不同（{} 个元素）",
@@ -199,6 +201,7 @@ std::string_view AnatomyKindName(AnatomyKind kind) {
     case AnatomyKind::kShift: return "shift";
     case AnatomyKind::kRope: return "rope";
     case AnatomyKind::kStale: return "stale";
+    case AnatomyKind::kAccumulated: return "accumulated";
     case AnatomyKind::kPartial: return "partial";
     case AnatomyKind::kPadding: return "padding";
     case AnatomyKind::kGrid: return "grid";

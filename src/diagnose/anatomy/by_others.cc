@@ -5,8 +5,10 @@
 #include <functional>
 
 #include "base/text.h"
+#include "compare/values/item_views.h"
 #include "diagnose/anatomy/by_statistics.h"
 #include "dump/reader.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -23,13 +25,17 @@ std::unique_ptr<OpItems> OpOf(const std::string& path, std::string_view name) {
   return OpItems::Read({std::string(name), std::string(dump->file().text().substr(span.offset, span.length))});
 }
 
+std::string StepName(const FilePair& step) {
+  return step.step >= 0 ? "step " + std::to_string(step.step) : "an earlier step";
+}
+
 class Stale {
  public:
   explicit Stale(const ItemAtHand& at) : at_(at) {}
 
   Anatomy Explain() {
     for (const FilePair& step : at_.context.earlier) {
-      const std::string name = step.step >= 0 ? "step " + std::to_string(step.step) : "an earlier step";
+      const std::string name = StepName(step);
       const std::pair<const std::string&, const OpText&> sides[] = {{step.target, at_.evidence.target},
                                                                     {step.golden, at_.evidence.golden}};
       for (const auto& [path, op] : sides) {
@@ -202,9 +208,66 @@ std::function<int64_t(int64_t)> TokenOf(const std::vector<int64_t>& shape, int64
   return nullptr;
 }
 
+/// The same item of the other calls of the function: the mean of one may be zero, and then tells nothing.
+bool CallsAddUp(const ItemAtHand& at, const FilePair& step) {
+  constexpr size_t kMostCalls = 256, kEnough = 3;
+  const StatusOr<DumpFile> target = DumpFile::Open(at.evidence.files.target);
+  const StatusOr<DumpFile> golden = DumpFile::Open(at.evidence.files.golden);
+  const StatusOr<DumpFile> earlier = DumpFile::Open(step.target);
+  if (!target.ok() || !golden.ok() || !earlier.ok()) return false;
+  const NameParts own = ParseOpName(at.evidence.target.name);
+  ItemViews t(*target, CompareMode::kStatistics), g(*golden, CompareMode::kStatistics),
+      e(*earlier, CompareMode::kStatistics);
+  size_t seen = 0, telling = 0;
+  for (size_t i = 0; i < target->ops().size() && seen < kMostCalls; ++i) {
+    const std::string_view name = target->ops().NameAt(i);
+    const NameParts parts = ParseOpName(name);
+    if (parts.base != own.base || parts.direction != own.direction) continue;
+    const auto in_golden = golden->FindOp(name), before = earlier->FindOp(name);
+    if (!in_golden || !before || !t.Read(i).ok() || !g.Read(*in_golden).ok() || !e.Read(*before).ok()) continue;
+    ++seen;
+    const auto a = std::ranges::find(t.items(), at.target.suffix, &ItemView::suffix);
+    const auto b = std::ranges::find(g.items(), at.target.suffix, &ItemView::suffix);
+    const auto c = std::ranges::find(e.items(), at.target.suffix, &ItemView::suffix);
+    if (a == t.items().end() || b == g.items().end() || c == e.items().end() || a->shape != c->shape) continue;
+    if (!MeanTells(*a, *b, *c)) continue;
+    if (!MeansAddUp(*a, *b, *c)) return false;
+    ++telling;
+  }
+  return telling >= kEnough;
+}
+
 }  // namespace
 
 Anatomy ExplainStale(const ItemAtHand& at) { return Stale(at).Explain(); }
+
+Anatomy ExplainAccumulated(const ItemAtHand& at) {
+  for (const FilePair& step : at.context.earlier) {
+    const std::unique_ptr<OpItems> items = OpOf(step.target, at.evidence.target.name);
+    const ItemView* item = items ? items->Find(at.target.suffix) : nullptr;
+    if (!item || !item->tensor || item->shape != at.target.shape) continue;
+    Anatomy out;
+    out.kind = AnatomyKind::kAccumulated;
+    out.source = StepName(step);
+    out.statistics = at.values == nullptr;
+    if (out.statistics) {
+      if (CallsAddUp(at, step)) return out;
+      continue;
+    }
+    const ItemValues values = ValuesOf(TensorFolder(step.target), item->data_name, item->dtype, false);
+    if (!values.elements || values.elements->shape() != at.values->shape()) continue;
+    Residual left(*at.values);
+    bool agrees = true;
+    for (int64_t k = 0; k < at.values->looked() && agrees; ++k) {
+      const int64_t i = at.values->Place(k);
+      const double added = (*values.elements)[i];
+      agrees = left.Add(at.values->t(i), at.values->g(i) + added, std::fabs(added));
+    }
+    out.residual = left.units();
+    if (agrees && left.Tells()) return out;
+  }
+  return {};
+}
 
 Anatomy ExplainPartial(const ItemAtHand& at, const OpItems& target, const OpItems& golden) {
   if (Anatomy out = MissingOfRanks(at); out.found()) return out;

@@ -19,6 +19,9 @@ struct ItemAtHand {
 
 /// It is what the golden run has elsewhere.
 Anatomy ExplainStale(const ItemAtHand& at);
+/// It is what the golden run has, and what the target had in an earlier step added to it: gradients that are not
+/// cleared.
+Anatomy ExplainAccumulated(const ItemAtHand& at);
 /// Ranks together, or another item of the op with it, give the golden value.
 Anatomy ExplainPartial(const ItemAtHand& at, const OpItems& target, const OpItems& golden);
 /// All that differs is padding.

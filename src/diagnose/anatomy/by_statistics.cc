@@ -1,8 +1,11 @@
 #include "diagnose/anatomy/by_statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -43,6 +46,12 @@ bool HasMoreDigits(double v, int bits) {
   int exponent = 0;
   const double scaled = std::frexp(std::fabs(v), &exponent) * std::ldexp(1, bits);
   return scaled != std::floor(scaled);
+}
+
+/// Whether it is the float32 of a number of few decimal digits, as people write them.
+bool IsShort(double v) {
+  const double written = std::strtod(fmt::format("{:.3g}", v).c_str(), nullptr);
+  return static_cast<float>(written) == static_cast<float>(v);
 }
 
 /// The nearest number of so many digits.
@@ -154,7 +163,7 @@ class ByStatistics {
     if ((!high && t_->max != g_->max) || (!low && t_->min != g_->min) || (!high && !low)) return false;
     // A bound is a number that somebody wrote: 0, or the same on both sides.
     const bool relu = low && !high && t_->min == 0 && g_->max > 0;
-    const bool both = high && low && t_->max == -t_->min && !HasMoreDigits(t_->max, 12);
+    const bool both = high && low && t_->max == -t_->min && (!HasMoreDigits(t_->max, 12) || IsShort(t_->max));
     if (!relu && !both) return false;
     const double squares = g_->norm * g_->norm - t_->norm * t_->norm;
     if (squares <= 0) return false;
@@ -222,6 +231,35 @@ bool SameStatistics(const ItemView& a, const ItemView& b) {
 bool TellingStatistics(const ItemView& item) {
   const std::optional<Four> four = FourOf(item);
   return four && !four->constant() && HasMoreDigits(four->norm, 12) && ElementCount(item) >= 4;
+}
+
+namespace {
+
+/// What rounding leaves in a sum of means.
+double RoomOfMeans(const ItemView& golden, const ItemView& earlier) {
+  constexpr double kOfSize = 1e-6, kOfMean = 1e-5;
+  const double norms = golden.stats[kNorm].AsDouble() + earlier.stats[kNorm].AsDouble();
+  const double means = std::fabs(golden.stats[kMean].AsDouble()) + std::fabs(earlier.stats[kMean].AsDouble());
+  return kOfSize * norms / std::sqrt(static_cast<double>(std::max<int64_t>(ElementCount(golden), 1))) + kOfMean * means;
+}
+
+}  // namespace
+
+bool MeanTells(const ItemView& target, const ItemView& golden, const ItemView& earlier) {
+  constexpr double kTells = 30;
+  for (const ItemView* item : {&target, &golden, &earlier}) {
+    if (!item->stats[kMean].IsNumber() || !item->stats[kNorm].IsNumber()) return false;
+  }
+  return std::fabs(earlier.stats[kMean].AsDouble()) > kTells * RoomOfMeans(golden, earlier);
+}
+
+bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier) {
+  if (!MeanTells(target, golden, earlier)) return false;
+  const auto number = [](const ItemView& item, Stat k) { return item.stats[k].AsDouble(); };
+  const double norm = number(target, kNorm), g = number(golden, kNorm), e = number(earlier, kNorm);
+  const bool between = norm <= (g + e) * (1 + 1e-5) && norm * (1 + 1e-5) >= std::fabs(g - e);
+  const double left = number(target, kMean) - number(golden, kMean) - number(earlier, kMean);
+  return between && std::fabs(left) <= RoomOfMeans(golden, earlier);
 }
 
 Anatomy ExplainByStatistics(const ItemView& target, const ItemView& golden, const FactorContext& context) {

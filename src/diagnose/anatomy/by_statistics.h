@@ -14,6 +14,11 @@ Anatomy ExplainByStatistics(const ItemView& target, const ItemView& golden, cons
 bool SameStatistics(const ItemView& a, const ItemView& b);
 /// Whether the statistics are more than a few round numbers: that another item has the same ones is no chance.
 bool TellingStatistics(const ItemView& item);
+/// Whether the mean of `earlier` is more than rounding beside that of `golden`.
+bool MeanTells(const ItemView& target, const ItemView& golden, const ItemView& earlier);
+/// Whether it is, and `target` may be the sum of both: means add up as values do, to what the rounding of sums leaves;
+/// a norm lies between those that the parts allow.
+bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier);
 /// The elements of the shape; 0 if it is not known.
 int64_t ElementCount(const ItemView& item);
 

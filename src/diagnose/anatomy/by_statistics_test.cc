@@ -123,5 +123,24 @@ TEST(AnatomyByStatistics, OrderIsNeverSure) {
   EXPECT_TRUE(SameStatistics(c.view(), c.view()));
 }
 
+TEST(AnatomyByStatistics, ABoundOfFewDecimalsIsOneThatSomebodyWrote) {
+  const double bound = static_cast<double>(0.001f);
+  const Anatomy out = AnatomyOfNumbers({bound, -bound, 0.0001, 0.005});
+  EXPECT_EQ(out.kind, AnatomyKind::kClipped);
+  EXPECT_EQ(out.high, bound);
+  EXPECT_FALSE(AnatomyOfNumbers({0.0012345678, -0.0012345678, 0.0001, 0.005}).found());
+}
+
+TEST(AnatomyByStatistics, WhatAddsUpShowsInTheMeans) {
+  const DumpedItem golden({1.5, -1.25, 0.0625, 4}), earlier({1.75, -1.5, 0.03125, 3}), sum({2, -2, 0.09375, 5.5});
+  EXPECT_TRUE(MeansAddUp(sum.view(), golden.view(), earlier.view()));
+  const DumpedItem other({2, -2, 0.094, 5.5}), large({2, -2, 0.09375, 7.5}), small({2, -2, 0.09375, 0.5});
+  EXPECT_FALSE(MeansAddUp(other.view(), golden.view(), earlier.view()));
+  EXPECT_FALSE(MeansAddUp(large.view(), golden.view(), earlier.view())) << "no sum is larger than its parts";
+  EXPECT_FALSE(MeansAddUp(small.view(), golden.view(), earlier.view()));
+  const DumpedItem zero({1.75, -1.5, 1e-9, 3});
+  EXPECT_FALSE(MeansAddUp(golden.view(), golden.view(), zero.view())) << "a mean of zero tells nothing";
+}
+
 }  // namespace
 }  // namespace msprobe

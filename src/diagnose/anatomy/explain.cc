@@ -83,6 +83,7 @@ class Explainer {
     Anatomy out = ExplainPadding(at);
     if (!out.found()) out = ExplainStale(at);
     if (!out.found()) out = ExplainByValue(pair, factors_);
+    if (!out.found()) out = ExplainAccumulated(at);
     if (!out.found()) out = ExplainPartial(at, *target_, *golden_);
     if (!out.found()) out = ExplainByPlace(pair);
     if (!out.found()) out = ExplainByEntries(pair);
@@ -99,8 +100,10 @@ class Explainer {
 
   Anatomy OfStatistics(const ItemView& target, const ItemView& golden) const {
     if (evidence_.shapes) return {};
-    Anatomy out = ExplainStale({evidence_, context_, target, golden, nullptr});
+    const ItemAtHand at{evidence_, context_, target, golden, nullptr};
+    Anatomy out = ExplainStale(at);
     if (!out.found()) out = ExplainByStatistics(target, golden, factors_);
+    if (!out.found()) out = ExplainAccumulated(at);
     out.elements = ElementCount(target);
     return out;
   }

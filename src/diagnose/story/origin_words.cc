@@ -81,6 +81,20 @@ std::string OfParameter(const Words& say, const StoryOrigin& o, const std::strin
   return say({"{} {} before it is used", "{} 在使用前就已{}"}, ParameterText(say, o, o.parameter), differs);
 }
 
+/// Of what the optimizer takes in.
+std::string OfStep(const Words& say, const StoryOrigin& o) {
+  if (o.item == "algorithm")
+    return say({"the optimizer steps by {}, that of the golden run by {}", "优化器为 {}，标杆侧为 {}"}, o.target,
+               o.golden);
+  if (o.item == "parameters")
+    return say(
+        {"the optimizer updates {} parameters, that of the golden run {}", "优化器更新 {} 个参数，标杆侧更新 {} 个"},
+        o.target, o.golden);
+  return say({"the optimizer takes its parameters in another order: one of shape {} where the golden run has {}",
+              "优化器中参数的次序不同：此处的 shape 为 {}，标杆为 {}"},
+             o.target, o.golden);
+}
+
 /// Of an op that one run has more.
 std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kExtraOp) {
@@ -138,6 +152,7 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                   "其已采集算子之间的代码造成差异：{1} 的 {0} {2}"},
                  o.item, o.op, differs);
     case Cause::kArgument:
+      if (o.of_step) return OfStep(say, o);
       if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, o.item, differs);
       return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
     case Cause::kMissingOp:
@@ -169,6 +184,7 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
 
 /// Whether what happened has the parameter or op by its whole name.
 bool NamesItself(const StoryOrigin& o) {
+  if (o.of_step) return true;
   if (o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) return o.module.empty() && o.parameter.empty();
   if (o.cause != Cause::kWeight || !o.copies.empty()) return false;
   return (o.overflow && o.what.empty()) || !o.parameter.empty();

@@ -70,6 +70,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.other_op = d.after;
   out.instead = d.instead;
   out.clips = d.clips;
+  out.of_step = d.of_step;
   out.drawn = d.drawn;
   if (d.other_mode) {
     out.mechanism =

@@ -84,11 +84,30 @@ constexpr CauseWords WordsOf(Cause cause) {
   return {};
 }
 
+/// What to do next where it is known how the value is wrong; "" where that says nothing of it.
+std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
+  if (!o.anatomy || (o.cause != Cause::kInput && o.cause != Cause::kWeight)) return {};
+  if (o.anatomy->kind == AnatomyKind::kAccumulated)
+    return say({"look at where the gradients are cleared (zero_grad), and after how many micro batches",
+                "检查梯度在何处清零（zero_grad），以及多少个 micro batch 之后清零"});
+  const bool of_step = o.anatomy->kind == AnatomyKind::kStale && o.anatomy->source.starts_with("step ");
+  if (of_step)
+    return say(
+        {"look at what should have changed it after that step: which parameters the optimizer was given, and "
+         "which of them require gradients",
+         "检查此后本应更新它的代码：传给优化器的参数，以及其中哪些需要梯度"});
+  if (o.anatomy->kind == AnatomyKind::kStale)
+    return say({"compare what is read here: the names in the checkpoint, and the order of the layers",
+                "比对此处读取的内容：权重文件中的名称，以及各层的顺序"});
+  return {};
+}
+
 /// What to do next.
 std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.mechanism.empty() && !o.overflow)
     return say({"compare where both runs switch the model to training and to evaluation",
                 "比对两次运行在何处切换训练与推理模式"});
+  if (const std::string advice = AdviceOfForm(say, o); !advice.empty() && !o.overflow) return advice;
   if (o.unused)
     return say(
         {"nothing, unless the finite values that are made of it are wrong", "无需处理，除非由它得出的有限值有误"});
@@ -118,6 +137,7 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
         {"dump tensors: an input may hold the same values in another order (heads, halves, rows), which statistics do "
          "not show; or replay the op by itself (--repro)",
          "采集 tensor：输入可能数值相同而顺序不同（头、前后半、行），统计值无法显示；也可单独重放该算子（--repro）"});
+  if (o.of_step) return say({"compare the optimizers and their parameter groups", "比对两侧的优化器及其参数组"});
   if (o.clips) return say({"compare the gradient clipping of both runs", "比对两次运行的梯度裁剪"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
     return say({"compare which parameters the optimizers were given", "比对两侧传给优化器的参数"});
@@ -145,6 +165,7 @@ bool Measured(const StoryOrigin& o) {
 }
 
 std::string ValueLine(const Words& say, const StoryOrigin& o) {
+  if (o.of_step) return {};  // it is the headline
   std::string out = o.item;
   const auto add = [&](const std::string& text) {
     out += (out.empty() ? "" : out == o.item ? " " : say.chinese() ? "，" : ", ") + text;
