@@ -417,5 +417,24 @@ TEST_F(FindingsTest, AFunctionThatStandsForAnotherIsNamedWithIt) {
   EXPECT_EQ(d.Answer().instead, "Functional.silu.0.forward");
 }
 
+/// Of functions alone: what a linear layer multiplies by, and what trains, is its weight.
+TEST_F(FindingsTest, AWeightIsOneWithoutItsModule) {
+  const auto trains = [](double norm) {
+    std::string out = Wide(norm);
+    return out.insert(out.rfind('}'), R"(, "requires_grad": true)");
+  };
+  const auto run = [&](const std::string& weight, const std::string& scale) {
+    return std::vector<std::string>{Call("Functional.linear.0.forward", Wide(1) + ", " + weight, Wide(2)),
+                                    Call("Tensor.mul.0.forward", Wide(2) + ", " + scale, Wide(4))};
+  };
+  Write("g", run(trains(3), trains(2)));
+  Write("t", run(trains(3.5), trains(2)));
+  EXPECT_EQ(Find().Answer().kind, Kind::kParameter);
+  Write("t", run(Wide(3.5), trains(2)));
+  EXPECT_EQ(Find().Answer().kind, Kind::kInput) << "data does not train";
+  Write("t", run(trains(3), trains(2.5)));
+  EXPECT_EQ(Find().Answer().kind, Kind::kInput) << "any op may have made what a product takes";
+}
+
 }  // namespace
 }  // namespace msprobe

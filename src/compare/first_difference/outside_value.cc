@@ -1,9 +1,32 @@
 #include "compare/first_difference/outside_value.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "compare/round_off/ruler.h"
 #include "compare/values/item_views.h"
+#include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
+namespace {
+
+/// Whether a function takes its weights there: where no module is known, what requires gradients and comes from no op.
+bool IsPlaceOfWeight(std::string_view op, const ItemView& item) {
+  if (ParseOpName(op).direction != OpDirection::kForward || item.state != ItemState::kInput) return false;
+  const std::string_view api = ApiOf(op);
+  if (api == "addmm") return item.suffix != ".input.1";
+  if (item.suffix == ".input.0") return false;
+  constexpr std::string_view kTakers[] = {"linear",   "embedding", "embedding_bag", "lstm",    "gru",
+                                          "rnn_tanh", "rnn_relu",  "prelu",         "bilinear"};
+  return std::ranges::find(kTakers, api) != std::end(kTakers) || api.starts_with("conv") ||
+         ArithmeticOf(op) == Arithmetic::kNormalise;
+}
+
+bool Trains(const ItemView& item) { return item.requires_grad == ItemView::Grad::kTrue; }
+
+}  // namespace
+
 Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDifference* out) const {
   MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, tree_.ParentOf(out->name)));
   // Of two frameworks one may say by which name its module keeps the tensor, and the other not.
@@ -18,6 +41,11 @@ Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDi
     out->buffer = !item.Buffer().empty();
     out->kind = FirstDifference::FirstDifference::Kind::kParameter;
     out->parameter = *parameter;
+    return OkStatus();
+  }
+  const bool module = IsModuleName(tree_.ParentOf(out->name));
+  if (!module && IsPlaceOfWeight(out->name, item) && Trains(item) && partner && Trains(*partner)) {
+    out->kind = FirstDifference::Kind::kParameter;
     return OkStatus();
   }
   Status status = OkStatus();
