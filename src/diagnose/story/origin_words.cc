@@ -74,7 +74,8 @@ std::string OfParameter(const Words& say, const StoryOrigin& o, const std::strin
   if (!o.exchanged.empty())
     return say({"{} and {} are exchanged before they are used", "{} 与 {} 在使用前就已互换"},
                ParameterText(say, o, o.parameter), o.exchanged);
-  if (o.parameter.empty()) return say({"a parameter {} before it is used", "参数在使用前就已{}"}, differs);
+  if (o.parameter.empty())
+    return say({"its {}, a parameter, {} before it is used", "参数 {} 在使用前就已{}"}, o.item, differs);
   if (o.buffer)
     return say({"buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, ParameterText(say, o, o.parameter),
                differs);
