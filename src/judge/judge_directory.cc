@@ -99,12 +99,6 @@ RankLaws LawsOf(const std::vector<Source>& sources, size_t ranks, std::vector<Me
 
 }  // namespace
 
-bool JudgedDirectory::too_early() const { return steps <= static_cast<int64_t>(kJudgeWarmup); }
-
-Message TooEarlyText(const JudgedDirectory& judgement) {
-  return Msg("{} steps: changes are told from {} monitored steps on", judgement.steps, kJudgeWarmup);
-}
-
 std::vector<Judgement> JudgementsOf(const JudgedDirectory& judgement) {
   const Message basis = Msg("what a healthy training does");
   std::vector<Judgement> out(1);
@@ -161,12 +155,10 @@ StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request) {
   out.held_laws = laws.held;
   out.unseen_laws = std::move(laws.unseen);
   AddLaws(laws.broken, request.options.from_step, &out.events);
-  out.has_loss = std::any_of(judge.rows().begin(), judge.rows().end(),
-                             [](const RunJudge::Row& row) { return row.key.table == "loss"; });
+  if (JudgedLoss judged(judge); !judged.watches.empty()) out.loss.emplace(std::move(judged));
   out.rows.assign(judge.rows().begin(), judge.rows().end());
   out.changes = judge.changes();
-  if (!out.has_loss) out.notes.emplace_back(Msg("no series of the loss: give a log or a csv file with --loss"));
-  if (out.too_early()) out.notes.push_back(TooEarlyText(out));
+  if (!out.loss) out.notes.emplace_back(Msg("no series of the loss: give a log or a csv file with --loss"));
   return out;
 }
 

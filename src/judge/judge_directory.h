@@ -22,11 +22,23 @@ struct JudgeRequest {
   JudgeOptions options;
 };
 
+/// How far the loss was judged by itself.
+struct JudgedLoss {
+  explicit JudgedLoss(const RunJudge& judge);
+  /// Whether one leapt at a step that all were judged at.
+  bool HasJudged(int64_t step) const;
+
+  std::vector<LossWatch> watches;  // of each rank that has one
+  size_t values = 0;               // of the rank with the fewest
+  std::optional<int64_t> from;     // none: not judged
+  std::optional<LossLeap> largest, open;
+};
+
 struct JudgedDirectory {
   std::string directory;
   size_t ranks = 0, watched = 0;
   int64_t steps = 0, last_step = -1;
-  bool has_loss = false;
+  std::optional<JudgedLoss> loss;
   double alarm_strength = 0;
   std::vector<JudgedEvent> events;
   std::vector<RowChange> changes;  // weak ones, too
@@ -35,12 +47,14 @@ struct JudgedDirectory {
   std::vector<UnseenLaw> unseen_laws;  // looked at in part, or not
   size_t held_laws = 0;                // over all ranks
 
-  /// So few steps that the series say nothing yet.
-  bool too_early() const;
+  bool series_judged() const { return steps > static_cast<int64_t>(kJudgeWarmup); }
+  bool loss_judged() const { return loss && loss->from; }
+  /// So few steps that nothing could be judged, or that what the last losses do is not decided.
+  bool too_early() const { return (!series_judged() && !loss_judged()) || (loss && loss->open); }
 };
 
-/// Why it says little, if it is too early.
-Message TooEarlyText(const JudgedDirectory& judgement);
+/// What was not judged, and what is not decided; empty: nothing.
+Message NotJudgedText(const JudgedDirectory& judgement);
 
 /// Of each rank the newest directory. kBadInput when there is no monitor.series in `directory` or a directory of it.
 StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request);

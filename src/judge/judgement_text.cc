@@ -1,6 +1,7 @@
 // A judgement for people and for programs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/message.h"
@@ -71,6 +72,10 @@ Message HowChanged(Detector detector, double before, double after) {
   }
   const bool positive = before > 0 && after > 0;
   const double times = after / before;
+  if (detector == Detector::kLeap) {
+    return positive ? Msg("{} times as large from one step to the next, and it stays so", TimesText(times, 3))
+                    : Msg("{:.3g} instead of {:.3g} from one step to the next, and it stays so", after, before);
+  }
   if (detector == Detector::kSpike) {
     return positive ? Msg("{} times as large at once", TimesText(times, 3))
                     : Msg("{:.3g} instead of {:.3g} at once", after, before);
@@ -95,10 +100,11 @@ Message Whose(const JudgedEvent& event, size_t ranks) {
   return Msg("{} of {} ranks", event.ranks.size(), ranks);
 }
 
-Message Lead(const JudgedEvent& event, bool has_loss) {
-  if (!has_loss || event.table == "loss") return {};
+Message Lead(const JudgedEvent& event, const std::optional<JudgedLoss>& loss) {
+  if (!loss || event.table == "loss") return {};
   const auto lead = event.lead();
-  if (!lead) return Msg("the loss does not show it");
+  if (!lead)
+    return loss->HasJudged(event.onset) ? Msg("the loss does not show it") : Msg("the loss was not judged yet");
   if (*lead > 0) return Msg("{} steps before the loss", *lead);
   return *lead == 0 ? Msg("at the same step as the loss") : Msg("{} steps after the loss", -*lead);
 }
@@ -180,7 +186,78 @@ void WriteEvent(const JudgedEvent& event, const JudgedDirectory& judgement, Json
   });
 }
 
+// "the loss was judged from step 26 on; its largest rise is 1.4 times at step 77"
+Message LossText(const JudgedLoss& loss) {
+  const Message from = Msg("the loss was judged from step {} on", *loss.from);
+  if (!loss.largest) return from;
+  const LossLeap& leap = *loss.largest;
+  return Msg("{}; its largest rise, no alarm, is {} times at step {}", from, TimesText(leap.after / leap.before, 3),
+             leap.step);
+}
+
+void WriteLeap(std::string_view key, const std::optional<LossLeap>& leap, JsonWriter* json) {
+  json->Key(key);
+  if (!leap) return json->Null();
+  json->Object([&] {
+    json->Member("step", leap->step);
+    json->Member("losses", leap->losses);
+    json->Member("before", leap->before);
+    json->Member("after", leap->after);
+  });
+}
+
+void WriteLoss(const JudgedDirectory& judgement, JsonWriter* json) {
+  json->Key("loss");
+  if (!judgement.loss) return json->Null();
+  json->Object([&] {
+    json->Member("values", judgement.loss->values);
+    json->Member("judged_from", judgement.loss->from);
+    WriteLeap("largest_rise", judgement.loss->largest, json);
+    WriteLeap("not_decided", judgement.loss->open, json);
+  });
+}
+
 }  // namespace
+
+JudgedLoss::JudgedLoss(const RunJudge& judge) {
+  const double alarm = judge.alarm_strength(RunJudge::Family::kLoss);
+  for (const RunJudge::Row& row : judge.rows()) {
+    if (!row.loss) continue;
+    const LossWatch& watch = watches.emplace_back(*row.loss);
+    const bool fewer = watches.size() == 1 || watch.count() < values;
+    if (fewer) values = watch.count(), from = watch.judged_from();
+    const auto larger = [](const LossLeap& a, const std::optional<LossLeap>& b) {
+      return !b || a.after * b->before > b->after * a.before;
+    };
+    if (watch.largest() && larger(*watch.largest(), largest)) largest = watch.largest();
+    if (auto last = watch.Open(alarm); last && !open) open = last;
+  }
+}
+
+bool JudgedLoss::HasJudged(int64_t step) const {
+  return std::all_of(watches.begin(), watches.end(), [&](const LossWatch& watch) { return watch.HasJudged(step); });
+}
+
+Message NotJudgedText(const JudgedDirectory& judgement) {
+  std::vector<Message> said;
+  if (judgement.loss && judgement.loss->open) {
+    const LossLeap& leap = *judgement.loss->open;
+    said.push_back(
+        Msg("the last {} losses, from step {} on, are {:.3g} after {:.3g}: whether they stay so takes {} to say",
+            leap.losses, leap.step, leap.after, leap.before, LossWatch::kInRow));
+  }
+  if (judgement.loss && !judgement.loss->from) {
+    said.push_back(Msg("the loss is judged from its value {} on, and has {}", LossWatch::kFewestBefore + 1,
+                       judgement.loss->values));
+  }
+  if (!judgement.series_judged()) {
+    said.push_back(judgement.loss_judged()
+                       ? Msg("{} steps: the other {} series are judged from {} monitored steps on", judgement.steps,
+                             judgement.watched, kJudgeWarmup)
+                       : Msg("{} steps: changes are told from {} monitored steps on", judgement.steps, kJudgeWarmup));
+  }
+  return Joined(said, Msg("; "));
+}
 
 Message EventText(const JudgedEvent& event, const JudgedDirectory& judgement) {
   if (event.by_law || event.law_first) return LawText(event.laws.front());
@@ -189,7 +266,7 @@ Message EventText(const JudgedEvent& event, const JudgedDirectory& judgement) {
       where.empty() ? KnownText(MetricName(event.table, event.column)) : Metric(event.table, event.column, where);
   return Msg("step {}: {}, {}", event.onset, what,
              Joined({HowChanged(event.detector, event.before, event.after), Whose(event, judgement.ranks),
-                     Lead(event, judgement.has_loss)},
+                     Lead(event, judgement.loss)},
                     Msg(", ")));
 }
 
@@ -221,6 +298,10 @@ Message JudgementText(const JudgedDirectory& judgement) {
   for (const UnseenLaw& law : judgement.unseen_laws) {
     if (law.in_part) text += Msg("law {} was looked at in part: {}\n", OneLine(law.law), OneLine(law.why));
   }
+  const bool told = std::any_of(judgement.events.begin(), judgement.events.end(),
+                                [](const JudgedEvent& event) { return event.table == "loss" || event.loss_step; });
+  if (judgement.loss_judged() && !told) text += Msg("{}\n", LossText(*judgement.loss));
+  if (const Message open = NotJudgedText(judgement); !open.empty()) text += Msg("{}\n", open);
   for (const Message& note : judgement.notes) text += Msg("{}\n", note);
   return text;
 }
@@ -235,7 +316,9 @@ std::string JudgementJson(const JudgedDirectory& judgement) {
     json.Member("last_step", judgement.last_step);
     json.Member("warm_up", kJudgeWarmup);
     json.Member("alarm_strength", judgement.alarm_strength);
-    json.Member("has_loss", judgement.has_loss);
+    json.Member("has_loss", judgement.loss.has_value());
+    json.Member("series_judged", judgement.series_judged());
+    WriteLoss(judgement, &json);
     json.ArrayMember("events", judgement.events, [&](const JudgedEvent& e) { WriteEvent(e, judgement, &json); });
     json.Member("laws_held", judgement.held_laws);
     json.ArrayMember("laws_not_seen", judgement.unseen_laws, [&](const UnseenLaw& law) {

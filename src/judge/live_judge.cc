@@ -34,10 +34,8 @@ void LiveJudge::EndStep(int64_t step, std::vector<std::string>* told) {
   JudgedDirectory judgement;
   judgement.ranks = 1;
   judgement.events = WhoBegan(judge_, step);
-  for (const RunJudge::Row& row : judge_.rows()) {
-    judgement.rows.push_back(row);
-    judgement.has_loss |= row.key.table == "loss";
-  }
+  judgement.rows.assign(judge_.rows().begin(), judge_.rows().end());
+  if (JudgedLoss loss(judge_); !loss.watches.empty()) judgement.loss.emplace(std::move(loss));
   if (!judgement.events.empty()) told->push_back(EventJson(judgement.events.back(), judgement));
 }
 

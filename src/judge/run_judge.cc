@@ -9,7 +9,9 @@ namespace msprobe {
 namespace {
 
 constexpr double kSupport = 4.5;
-constexpr size_t kHeldLongEnough = 100;  // steps after which a relation that broke is told
+constexpr size_t kHeldLongEnough = 100;  // steps after which a row that stops is told
+constexpr size_t kEqualLongEnough = 30;  // and where values were equal to the last bit
+constexpr int64_t kOfLeap = 48;          // steps after a leap of the loss
 constexpr size_t kAbsentLongEnough = 2;
 constexpr double kStepsOfRun = 2000, kDetectorsOfSeries = 5;
 
@@ -64,6 +66,7 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     if (key.table == "loss" || extreme || IsGradient(key.table)) row.watches[c]->IgnoreDips();
     ++(key.table == "loss" ? losses_ : watched_);
   }
+  if (key.table == "loss") row.loss.emplace();
   const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
   if (first) peers_.emplace_back();
   row.peers = peers->second;
@@ -122,6 +125,7 @@ void RunJudge::JudgeRow(size_t number) {
   if (!IsHere(number)) return;
   row.unbroken = row.seen_before == step_count_ - 1 ? row.unbroken + 1 : 1;
   row.absent = 0;
+  if (row.loss) JudgeLoss(number);
   const double least = support_strength();
   for (size_t c = 0; c < row.watches.size(); ++c) {
     if (!row.watches[c]) continue;
@@ -130,9 +134,22 @@ void RunJudge::JudgeRow(size_t number) {
     if (auto change = row.watches[c]->Add(step_, row.now[c], least)) {
       if (change->strength < kExactStrength / 2) change->strength *= TrustIn(row.key.table);
       if (IsOfSchedule(row, *change) || IsOfGradient(row, *change)) continue;
+      if (row.loss && (change->detector == Detector::kNotFinite || step_ <= row.leapt_at + kOfLeap)) continue;
       if (change->strength >= least) Tell(number, c, *change);
     }
   }
+}
+
+void RunJudge::JudgeLoss(size_t number) {
+  Row& row = rows_[number];
+  const auto watched =
+      std::find_if(row.watches.begin(), row.watches.end(), [](const auto& w) { return w.has_value(); });
+  if (watched == row.watches.end()) return;
+  const auto column = static_cast<size_t>(watched - row.watches.begin());
+  const auto change = row.loss->Add(step_, row.now[column], alarm_strength(Family::kLoss));
+  if (!change) return;
+  row.leapt_at = step_;
+  Tell(number, column, *change);
 }
 
 void RunJudge::JudgeMissing() {
@@ -171,11 +188,11 @@ void RunJudge::JudgeOutside() {
     for (size_t c = 0; c < row.columns.size(); ++c) {
       const double left = row.before[c], found = origin.now[c];
       if (left == found || (std::isnan(left) && std::isnan(found))) continue;
-      if (row.held >= kHeldLongEnough) {
+      if (row.held >= kEqualLongEnough) {
         Tell(row.partner, c, {Detector::kOutside, step_, kExactStrength, left, found});
         row.held = 0;
       } else {
-        row.never_held = row.held < kHeldLongEnough / 2;
+        row.never_held = true;
       }
       break;
     }
@@ -193,7 +210,7 @@ void RunJudge::JudgeReplicas(Peers* peers) {
     }
     if (values.size() <= 1) continue;
     peers->differ = true;
-    if (peers->equal < kHeldLongEnough) return;
+    if (peers->equal < kEqualLongEnough) return;
     const auto most =
         std::max_element(values.begin(), values.end(), [](auto& a, auto& b) { return a.second < b.second; });
     std::optional<int64_t> culprit;

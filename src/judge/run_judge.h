@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/loss_watch.h"
 #include "judge/rank_watch.h"
 #include "judge/schedule.h"
 #include "judge/series_watch.h"
@@ -71,11 +72,13 @@ class RunJudge {
     size_t unbroken = 0, absent = 0;      // steps in which it came without a gap
     bool told_missing = false;
     std::vector<std::optional<SeriesWatch>> watches;  // by column
-    std::optional<SeriesWatch> against;               // of its norm, to the other ranks
-    std::optional<SeriesWatch> apart;                 // of its norm, to the other layers
-    size_t peers = SIZE_MAX;                          // index of peers_
-    size_t partner = SIZE_MAX;                        // row whose values it has to repeat or to follow
-    size_t held = 0;                                  // steps in which a relation held
+    std::optional<LossWatch> loss;
+    int64_t leapt_at = INT64_MIN;        // what the loss does for a while after a leap is told with it
+    std::optional<SeriesWatch> against;  // of its norm, to the other ranks
+    std::optional<SeriesWatch> apart;    // of its norm, to the other layers
+    size_t peers = SIZE_MAX;             // index of peers_
+    size_t partner = SIZE_MAX;           // row whose values it has to repeat or to follow
+    size_t held = 0;                     // steps in which a relation held
     /// Of a moment: the fastest it moved for its gradient, and when it last was faster.
     struct Pace {
       double rise = 0, fall = 0;
@@ -122,6 +125,7 @@ class RunJudge {
   };
   void Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit = {});
   void JudgeRow(size_t row);
+  void JudgeLoss(size_t row);
   void JudgeTogether();
   void JudgeApart(size_t row, double away);
   static bool IsGradient(const std::string& table);

@@ -36,6 +36,7 @@ const char* DetectorName(Detector detector) {
     case Detector::kMissing: return "missing";
     case Detector::kZeros: return "zeros";
     case Detector::kStuck: return "stuck";
+    case Detector::kLeap: return "leap";
     case Detector::kSpike: return "spike";
     case Detector::kLevel: return "level";
     case Detector::kTrend: return "trend";

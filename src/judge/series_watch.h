@@ -16,6 +16,7 @@ enum class Detector : uint8_t {
   kMissing,    ///< a row that came at each step stops coming
   kZeros,      ///< zero for longer than ever
   kStuck,      ///< the same value for longer than ever
+  kLeap,       ///< the loss, from one step to the next, and it stays
   kSpike,      ///< one value far from the eight before it
   kLevel,      ///< the mean of some values far from those before them
   kTrend,      ///< it drifts faster than ever

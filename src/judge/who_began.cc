@@ -47,6 +47,11 @@ std::string CommonPlace(const std::vector<std::string>& layers) {
   return common;
 }
 
+// Known to the step. Where a level changed is known to a few.
+bool IsSharp(Detector detector) {
+  return IsExact(detector) || detector == Detector::kSpike || detector == Detector::kLeap;
+}
+
 // A rank beside the others, all rows together: where it began is known least.
 bool OfManySteps(const RowChange& c, const RunJudge::Row& row) { return c.against_ranks && row.together; }
 
@@ -106,9 +111,7 @@ class EventMaker {
     }
     const auto rank_of = [&](const RowChange& c) {
       const RunJudge::Row& row = rows_[c.row];
-      // Where a level changed is known to a few steps, all else exactly.
-      const bool sharp = IsExact(c.change.detector) || c.change.detector == Detector::kSpike;
-      const int64_t late = std::max<int64_t>(began(c) - onset - (sharp ? 0 : kSameTime), 0);
+      const int64_t late = std::max<int64_t>(began(c) - onset - (IsSharp(c.change.detector) ? 0 : kSameTime), 0);
       const bool certain = c.change.strength >= kExactStrength / 2 && late == 0;
       return std::make_tuple(!leads(c), IsLoss(row), !(IsExact(c.change.detector) && certain), late, !certain,
                              certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
@@ -133,8 +136,7 @@ class EventMaker {
     for (const RowChange& c : near) {
       const RunJudge::Row& other = rows_[c.row];
       if (other.key.table != row.key.table || IsOfManySteps(c) != IsOfManySteps(lead)) continue;
-      const bool sharp = IsExact(lead.change.detector) || lead.change.detector == Detector::kSpike;
-      if (std::llabs(c.change.onset - lead.change.onset) > (sharp ? 0 : kSameTime)) continue;
+      if (std::llabs(c.change.onset - lead.change.onset) > (IsSharp(lead.change.detector) ? 0 : kSameTime)) continue;
       if (IsExact(lead.change.detector) && c.change.detector != lead.change.detector) continue;
       first.push_back(c);
     }

@@ -63,7 +63,7 @@ RunFindings JudgeRun(const std::string& path) {
     return out;
   }
   for (const JudgedEvent& event : judgement->events) out.events.push_back(EventOf(event, *judgement));
-  if (judgement->too_early()) out.unjudged = TooEarlyText(*judgement);
+  out.unjudged = NotJudgedText(*judgement);
   return out;
 }
 
