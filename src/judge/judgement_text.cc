@@ -73,8 +73,10 @@ Message HowChanged(Detector detector, double before, double after) {
   const bool positive = before > 0 && after > 0;
   const double times = after / before;
   if (detector == Detector::kLeap) {
-    return positive ? Msg("{} times as large from one step to the next, and it stays so", TimesText(times, 3))
-                    : Msg("{:.3g} instead of {:.3g} from one step to the next, and it stays so", after, before);
+    return positive ? Msg("{} times as large from one step to the next, in {} losses on end", TimesText(times, 3),
+                          LossWatch::kInRow)
+                    : Msg("{:.3g} instead of {:.3g} from one step to the next, in {} losses on end", after, before,
+                          LossWatch::kInRow);
   }
   if (detector == Detector::kSpike) {
     return positive ? Msg("{} times as large at once", TimesText(times, 3))

@@ -18,6 +18,7 @@ constexpr double kLeastOfFirst = 0.05;  // of the loss of the first steps: below
 constexpr double kLeastOfRange = 0.5;   // of all values, of losses on both sides of zero
 constexpr double kMostIndependent = 2;  // of four in a row
 constexpr double kBeyondAll = 8, kLeastShown = 1.2, kOnTheWay = 0.3;
+constexpr int64_t kAboutOnset = 3;  // steps: a level is known to begin to a few
 constexpr size_t kFirst = 5, kNear = 12, kLastFew = 8;
 constexpr double kMostOfLeap = 30;  // never as certain as a relation
 
@@ -162,6 +163,25 @@ std::optional<LossLeap> LossWatch::Open(double alarm) const {
     return LeapAt(FirstAbove(found.end, in_row), found.end);
   }
   return std::nullopt;
+}
+
+bool LossWatch::IsUsual(const Change& change) const {
+  if (!(low_ > 0) || values_.size() < kFewestBefore) return false;
+  if (change.detector == Detector::kSpike) return change.after < kBeyondAll * change.before;
+  if (change.detector != Detector::kLevel && change.detector != Detector::kTrend) return false;
+  const double times = change.after / change.before;
+  return (times > 0.5 && times < 2) || (times < 1 && IsLearning(change));
+}
+
+bool LossWatch::IsLearning(const Change& change) const {
+  const std::span<const double> all(values_);
+  double furthest = 0;  // from four losses to the four after them
+  for (size_t i = kInRow; i + kInRow <= all.size(); ++i) {
+    if (steps_[i] < change.onset - kAboutOnset) continue;
+    const double fall = MedianOf(all.subspan(i - kInRow, kInRow)) / LargestOf(all.subspan(i, kInRow));
+    furthest = std::max(furthest, std::log(fall));
+  }
+  return furthest < std::log(change.before / MedianOf(all.last(3))) / 2;
 }
 
 bool LossWatch::HasJudged(int64_t step) const {

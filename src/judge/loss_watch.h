@@ -27,6 +27,11 @@ class LossWatch {
   /// kJudgeWarmup, and each first loss that is NaN or infinite.
   std::optional<Change> Add(int64_t step, double value, double alarm);
 
+  /// Whether a healthy training may do it, however unusual: other data or a restarted schedule (less than twice or
+  /// half), one batch that is hard, and a fall with no step of it that makes up half, which is what a training is for.
+  /// It is no alarm by itself; what does harm shows in the gradients, too.
+  bool IsUsual(const Change& change) const;
+
   size_t count() const { return count_; }
   /// The first step at which a leap could have begun; none: too few losses.
   std::optional<int64_t> judged_from() const { return judged_from_; }
@@ -45,6 +50,7 @@ class LossWatch {
   struct Way {  // how far the last losses are out
     double gap = 0, scale = 0, worth = 0;
   };
+  bool IsLearning(const Change& change) const;
   Found Strongest(size_t in_row, double alarm) const;
   std::optional<Way> WayOut(size_t first, size_t end, size_t in_row) const;
   std::optional<Way> WayFromMiddle(size_t first, size_t end, size_t in_row) const;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "judge/judge_directory.h"
+#include "judge/who_began.h"
 #include "monitor/series_writer.h"
 
 namespace msprobe {
@@ -155,6 +156,41 @@ TEST(LossWatch, NamesTheLargestRiseThatIsNoAlarm) {
   EXPECT_TRUE(told.changes.empty());
   ASSERT_TRUE(told.largest);
   EXPECT_EQ(told.largest->step, 77);
+}
+
+TEST(RunJudge, WhatTheLossOfAHealthyTrainingMayDoIsEvidenceOnly) {
+  const std::vector<std::pair<double, bool>> cases{{1.6, false}, {3, true}};  // from a step on: other data, or a fault
+  for (const auto& [times, told] : cases) {
+    RunJudge judge({});
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    for (int64_t s = 0; s < 600; ++s) {
+      const double loss = (s >= 400 ? times : 1) * (s == 300 ? 4 : 1) * std::exp(0.03 * normal(random));
+      judge.Put(judge.AddRow({0, "loss", 0, "loss", -1}, std::vector<std::string>{"value"}), std::vector<double>{loss});
+      judge.EndStep(s);
+    }
+    const auto events = WhoBegan(judge);
+    EXPECT_EQ(!events.empty(), told) << times;
+    EXPECT_FALSE(judge.changes().empty());
+    if (!events.empty()) EXPECT_EQ(events[0].onset, 400);
+  }
+}
+
+// What was learned at once after a long time is no fault; a loss that is another from one step to the next may be.
+TEST(RunJudge, ALossThatBeginsToFallIsNoAlarm) {
+  for (const bool at_once : {false, true}) {
+    RunJudge judge({});
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    for (int64_t s = 0; s < 600; ++s) {
+      const double fall = s < 400 ? 1 : at_once ? 0.3 : 0.2 + 0.8 * std::exp(-static_cast<double>(s - 400) / 8);
+      const double loss = 2.3 * fall * std::exp(0.05 * normal(random));
+      judge.Put(judge.AddRow({0, "loss", 0, "loss", -1}, std::vector<std::string>{"value"}), std::vector<double>{loss});
+      judge.EndStep(s);
+    }
+    EXPECT_EQ(WhoBegan(judge).empty(), !at_once);
+    EXPECT_FALSE(judge.changes().empty());
+  }
 }
 
 // A monitored run whose loss is given, and nothing else that moves.

@@ -135,6 +135,7 @@ void RunJudge::JudgeRow(size_t number) {
       if (change->strength < kExactStrength / 2) change->strength *= TrustIn(row.key.table);
       if (IsOfSchedule(row, *change) || IsOfGradient(row, *change)) continue;
       if (row.loss && (change->detector == Detector::kNotFinite || step_ <= row.leapt_at + kOfLeap)) continue;
+      if (row.loss && row.loss->IsUsual(*change)) change->strength = least;  // beside others it is evidence
       if (change->strength >= least) Tell(number, c, *change);
     }
   }
