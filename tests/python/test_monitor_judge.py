@@ -94,6 +94,76 @@ def monitored(run_script, tmp_path):
     return done, os.path.join(str(tmp_path), "monitor_output")
 
 
+SHORT = """
+import torch
+from msprobe.pytorch import TrainerMon
+import json, os, sys
+torch.set_num_threads(1)
+torch.manual_seed(5)
+with open("config.json", "w") as file:
+    json.dump({"targets": {}, "wg_distribution": True, "loss": True, "ops": ["norm"], "format": "api"}, file)
+model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 4))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+monitor = TrainerMon("config.json", params_have_main_grad=False)
+monitor.set_monitor(model, optimizer)
+teacher = torch.randn(8, 4)
+for step in range(int(os.environ["STEPS"])):
+    x = torch.randn(16, 8)
+    y = (x @ teacher).argmax(1)
+    if step >= int(os.environ["WRONG_FROM"]):
+        y = (x @ -teacher).argmax(1)
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    monitor.record_loss(loss.detach())
+    optimizer.step()
+    optimizer.zero_grad()
+monitor.close()
+"""
+
+
+def short_run(run_script, tmp_path, steps, wrong_from):
+    """A run of a classifier, its directory, whose labels are wrong from a step on."""
+    output = tmp_path / f"run_{steps}_{wrong_from}"
+    env = {"STEPS": str(steps), "WRONG_FROM": str(wrong_from), "MONITOR_OUTPUT_DIR": str(output)}
+    done = run_script(SHORT, env=env)
+    assert done.returncode == 0, done.stderr
+    return str(output)
+
+
+def test_wrong_labels_in_the_first_200_steps_are_told_with_their_step(run_script, tmp_path):
+    output = short_run(run_script, tmp_path, 150, 132)
+    text, data = judge(output), judge(output, "--json")
+    assert text.returncode == data.returncode == 1
+    told = json.loads(data.stdout)
+    assert [(e["onset"], e["detector"], e["table"]) for e in told["events"]] == [(132, "leap", "loss")]
+    assert told["judgement"]["kind"] == "suspicious"
+    assert told["events"][0]["text"] in text.stdout
+    assert "step 132: the loss, " in text.stdout and "from one step to the next" in text.stdout
+    assert "no change that" not in text.stdout
+    assert "step 132：损失，在相邻两步之间变为原来的" in judge(output, env={"LC_ALL": "zh_CN.UTF-8"}).stdout
+
+
+def test_a_short_run_says_what_was_judged(run_script, tmp_path):
+    healthy = short_run(run_script, tmp_path, 120, 10**6)
+    done, data = judge(healthy), json.loads(judge(healthy, "--json").stdout)
+    assert done.returncode == 0, done.stdout
+    assert "no change that a healthy training would not have\nthe loss was judged from step 26 on" in done.stdout
+    assert "series are judged from 200 monitored steps on" in done.stdout
+    assert (data["loss"]["judged_from"], data["series_judged"], data["loss"]["not_decided"]) == (26, False, None)
+    chinese = judge(healthy, env={"LC_ALL": "zh_CN.UTF-8"}).stdout
+    assert "损失自 step 26 起被判断" in chinese and "起才被判断" in chinese
+
+    few = judge(short_run(run_script, tmp_path, 20, 10**6))
+    assert few.returncode == 5
+    assert "too early to judge\nthe loss is judged from its value 27 on, and has 20" in few.stdout
+
+    open_end = short_run(run_script, tmp_path, 120, 118)
+    done, data = judge(open_end), json.loads(judge(open_end, "--json").stdout)
+    assert done.returncode == 5
+    assert "the last 2 losses, from step 118 on, are " in done.stdout
+    assert (data["judgement"]["kind"], data["loss"]["not_decided"]["step"]) == ("too_early", 118)
+
+
 def judge(directory, *options, env=None):
     return run(["monitor", "judge", directory, *options], check=False, env=env)
 
