@@ -24,6 +24,7 @@ using view::BinCell;
 using view::CellView;
 
 constexpr size_t kUsualWidth = 100, kLeastWidth = 40, kMostWidth = 1000;
+constexpr const char* kUsualMetric = "grad_reduced";
 constexpr size_t kMostRowsShown = 400, kMostPlotted = 6, kMostEventsShown = 10;
 constexpr std::array<const char*, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<const char*, 8> kAscii{".", ":", "-", "=", "+", "*", "%", "@"};
@@ -51,15 +52,17 @@ struct Shown {
   const BinCell& Cell(size_t row, size_t bin) const { return tile.cells[row * tile.bins + bin]; }
 };
 
-Status ChooseMetric(const ShowRunRequest& request, const view::RunInfo& info, view::RunRowsQuery* query) {
+// `wanted`: "" for the usual one.
+Status ChooseMetric(const ShowRunRequest& request, const std::string& wanted, const view::RunInfo& info,
+                    view::RunRowsQuery* query) {
   std::vector<std::string> names;
   for (const view::RunMetric& metric : info.metrics) names.push_back(metric.name);
   if (names.empty())
     return BadInput(Msg("{} has no values yet: wait for the first step of the monitor", request.directory));
-  auto metric = std::find(names.begin(), names.end(), request.metric.empty() ? "grad_reduced" : request.metric);
-  if (metric == names.end() && request.metric.empty()) metric = names.begin();
+  auto metric = std::find(names.begin(), names.end(), wanted.empty() ? std::string(kUsualMetric) : wanted);
+  if (metric == names.end() && wanted.empty()) metric = names.begin();
   if (metric == names.end()) {
-    return BadInput(Msg("{} has no metric {}: it has {}", request.directory, OneLine(request.metric),
+    return BadInput(Msg("{} has no metric {}: it has {}", request.directory, OneLine(wanted),
                         fmt::format("{}", fmt::join(names, ", "))));
   }
   const auto& stats = info.metrics[static_cast<size_t>(metric - names.begin())].stats;
@@ -74,6 +77,21 @@ Status ChooseMetric(const ShowRunRequest& request, const view::RunInfo& info, vi
   return OkStatus();
 }
 
+// The metrics to look for series in, where only a part of their names is given: one of this name, the usual one, all.
+std::vector<std::string> MetricsToSearch(const ShowRunRequest& request, const view::RunInfo& info) {
+  if (request.series.empty() || !request.metric.empty()) return {request.metric};
+  std::vector<std::string> names;
+  for (const view::RunMetric& metric : info.metrics) names.push_back(metric.name);
+  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+    const auto place = [&](const std::string& name) {
+      return name == request.series ? 0 : name == kUsualMetric ? 1 : 2;
+    };
+    return place(a) < place(b);
+  });
+  if (names.empty()) names.emplace_back();
+  return names;
+}
+
 // Room for `columns` bins.
 StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   Shown shown;
@@ -83,13 +101,21 @@ StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   MSP_ASSIGN_OR_RETURN(const auto rank, cache.Rank(request.directory, shown.rank));
   MSP_ASSIGN_OR_RETURN(shown.info, rank->Info(Never()));
   view::RunRowsQuery& rows = shown.query.rows;
-  MSP_RETURN_IF_ERROR(ChooseMetric(request, shown.info, &rows));
   rows.text = request.series;
   rows.fold = request.series.empty() && !request.all_series ? view::RunFold::kLayer : view::RunFold::kNone;
-  MSP_ASSIGN_OR_RETURN(shown.rows, rank->Rows(rows, Never()));
+  const std::vector<std::string> metrics = MetricsToSearch(request, shown.info);
+  for (const std::string& metric : metrics) {
+    MSP_RETURN_IF_ERROR(ChooseMetric(request, metric, shown.info, &rows));
+    MSP_ASSIGN_OR_RETURN(shown.rows, rank->Rows(rows, Never()));
+    if (!shown.rows.rows.empty()) break;
+  }
   if (shown.rows.rows.empty()) {
     if (request.series.empty())
       return BadInput(Msg("{} was not recorded in {}: its series are empty", rows.metric, request.directory));
+    if (metrics.size() > 1) {
+      return BadInput(
+          Msg("no series of any metric has {} in its name: give another part of a name", OneLine(request.series)));
+    }
     return BadInput(
         Msg("no series of {} has {} in its name: give another part of a name", rows.metric, OneLine(request.series)));
   }
