@@ -153,6 +153,13 @@ def test_a_short_run_says_what_was_judged(run_script, tmp_path):
     chinese = judge(healthy, env={"LC_ALL": "zh_CN.UTF-8"}).stdout
     assert "损失自 step 26 起被判断" in chinese and "起才被判断" in chinese
 
+    shown = run(["monitor", "show", healthy, "--series", "loss"], check=False)
+    assert shown.returncode == 0 and shown.stdout.startswith("loss loss, rank 0 of 1, steps 0 to 119"), shown.stderr
+    assert (
+        "no series of any metric has nowhere"
+        in run(["monitor", "show", healthy, "--series", "nowhere"], check=False).stderr
+    )
+
     few = judge(short_run(run_script, tmp_path, 20, 10**6))
     assert few.returncode == 5
     assert "too early to judge\nthe loss is judged from its value 27 on, and has 20" in few.stdout
