@@ -44,6 +44,7 @@ struct JudgedDirectory {
   std::vector<RowChange> changes;  // weak ones, too
   std::vector<Message> notes;
   std::vector<RowName> rows;
+  std::vector<std::string> left_out;   // directories of earlier runs
   std::vector<UnseenLaw> unseen_laws;  // looked at in part, or not
   size_t held_laws = 0;                // over all ranks
 
@@ -56,7 +57,8 @@ struct JudgedDirectory {
 /// What was not judged, and what is not decided; empty: nothing.
 Message NotJudgedText(const JudgedDirectory& judgement);
 
-/// Of each rank the newest directory. kBadInput when there is no monitor.series in `directory` or a directory of it.
+/// Of each rank the newest directory, and those that it goes on from. kBadInput when there is no monitor.series in
+/// `directory` or a directory of it.
 StatusOr<JudgedDirectory> JudgeDirectory(const JudgeRequest& request);
 
 /// One line: what began, where, how, on which rank, and how long before the loss.

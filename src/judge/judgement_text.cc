@@ -258,6 +258,9 @@ Message NotJudgedText(const JudgedDirectory& judgement) {
                              judgement.watched, kJudgeWarmup)
                        : Msg("{} steps: changes are told from {} monitored steps on", judgement.steps, kJudgeWarmup));
   }
+  if (!judgement.left_out.empty()) {
+    said.push_back(Msg("directories of earlier runs are left out: {}", NamesOf(judgement.left_out)));
+  }
   return Joined(said, Msg("; "));
 }
 
@@ -321,6 +324,7 @@ std::string JudgementJson(const JudgedDirectory& judgement) {
     json.Member("has_loss", judgement.loss.has_value());
     json.Member("series_judged", judgement.series_judged());
     WriteLoss(judgement, &json);
+    json.Member("left_out", judgement.left_out);
     json.ArrayMember("events", judgement.events, [&](const JudgedEvent& e) { WriteEvent(e, judgement, &json); });
     json.Member("laws_held", judgement.held_laws);
     json.ArrayMember("laws_not_seen", judgement.unseen_laws, [&](const UnseenLaw& law) {
