@@ -17,7 +17,7 @@ constexpr double kLeastScale = 0.025;   // of noise, on the logarithm: half of i
 constexpr double kLeastOfFirst = 0.05;  // of the loss of the first steps: below, there is nothing left to learn
 constexpr double kLeastOfRange = 0.5;   // of all values, of losses on both sides of zero
 constexpr double kMostIndependent = 2;  // of four in a row
-constexpr double kBeyondAll = 8, kLeastShown = 1.2, kOnTheWay = 0.3;
+constexpr double kBeyondAll = 8, kLeastShown = 1.2, kLeastOfOne = 1.5, kOnTheWay = 0.3;
 constexpr int64_t kAboutOnset = 3;  // steps: a level is known to begin to a few
 constexpr size_t kFirst = 5, kNear = 12, kLastFew = 8;
 constexpr double kMostOfLeap = 30;  // never as certain as a relation
@@ -167,7 +167,7 @@ std::optional<LossLeap> LossWatch::Open(double alarm) const {
 
 bool LossWatch::IsUsual(const Change& change) const {
   if (!(low_ > 0) || values_.size() < kFewestBefore) return false;
-  if (change.detector == Detector::kSpike) return change.after < kBeyondAll * change.before;
+  if (change.detector == Detector::kSpike) return change.after < kLeastOfOne * change.before;
   if (change.detector != Detector::kLevel && change.detector != Detector::kTrend) return false;
   const double times = change.after / change.before;
   return (times > 0.5 && times < 2) || (times < 1 && IsLearning(change));
@@ -182,6 +182,12 @@ bool LossWatch::IsLearning(const Change& change) const {
     furthest = std::max(furthest, std::log(fall));
   }
   return furthest < std::log(change.before / MedianOf(all.last(3))) / 2;
+}
+
+bool LossWatch::StandsOut() const {
+  if (values_.size() <= kFewestBefore) return true;
+  const auto before = std::span(values_).last(kFewestBefore + 1).first(kFewestBefore);
+  return values_.back() > LargestOf(before);
 }
 
 bool LossWatch::HasJudged(int64_t step) const {

@@ -32,6 +32,9 @@ class LossWatch {
   /// It is no alarm by itself; what does harm shows in the gradients, too.
   bool IsUsual(const Change& change) const;
 
+  /// Whether the last loss is larger than all of the 26 before it, or nobody knows yet.
+  bool StandsOut() const;
+
   size_t count() const { return count_; }
   /// The first step at which a leap could have begun; none: too few losses.
   std::optional<int64_t> judged_from() const { return judged_from_; }

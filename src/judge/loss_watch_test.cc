@@ -165,7 +165,7 @@ TEST(RunJudge, WhatTheLossOfAHealthyTrainingMayDoIsEvidenceOnly) {
     std::mt19937 random(3);
     std::normal_distribution<double> normal;
     for (int64_t s = 0; s < 600; ++s) {
-      const double loss = (s >= 400 ? times : 1) * (s == 300 ? 4 : 1) * std::exp(0.03 * normal(random));
+      const double loss = (s >= 400 ? times : 1) * (s == 300 ? 1.4 : 1) * std::exp(0.03 * normal(random));
       judge.Put(judge.AddRow({0, "loss", 0, "loss", -1}, std::vector<std::string>{"value"}), std::vector<double>{loss});
       judge.EndStep(s);
     }
@@ -173,6 +173,33 @@ TEST(RunJudge, WhatTheLossOfAHealthyTrainingMayDoIsEvidenceOnly) {
     EXPECT_EQ(!events.empty(), told) << times;
     EXPECT_FALSE(judge.changes().empty());
     if (!events.empty()) EXPECT_EQ(events[0].onset, 400);
+  }
+}
+
+// Where little is left to learn, the gradients of one batch are large for those about it, and its loss is a usual one.
+TEST(RunJudge, GradientsAsLargeAsEverAreNoAlarmBesideAUsualLoss) {
+  struct Case {
+    double gradient, loss;
+    bool told;
+  };
+  for (const Case& one : {Case{0.5, 1, false}, Case{0.5, 3, true}, Case{30, 1, true}}) {
+    RunJudge judge({});
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    for (int64_t s = 0; s < 420; ++s) {
+      const auto step = static_cast<double>(s);
+      const double loss =
+          (0.05 + 2 * std::exp(-step / 40)) * std::exp(0.05 * normal(random)) * (s == 400 ? one.loss : 1);
+      judge.Put(judge.AddRow({0, "loss", 0, "loss", -1}, std::vector<std::string>{"value"}), std::vector<double>{loss});
+      for (const char* name : {"a.weight", "b.weight", "c.weight", "d.weight"}) {
+        double norm = (1e-3 + std::exp(-step / 40)) * std::exp(0.05 * normal(random));
+        if (s == 400) norm = one.gradient;
+        judge.Put(judge.AddRow({0, "grad_reduced", 0, name, -1}, std::vector<std::string>{"norm"}),
+                  std::vector<double>{norm});
+      }
+      judge.EndStep(s);
+    }
+    EXPECT_EQ(!WhoBegan(judge).empty(), one.told) << one.gradient << ' ' << one.loss;
   }
 }
 

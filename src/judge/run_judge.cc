@@ -136,6 +136,7 @@ void RunJudge::JudgeRow(size_t number) {
       if (IsOfSchedule(row, *change) || IsOfGradient(row, *change)) continue;
       if (row.loss && (change->detector == Detector::kNotFinite || step_ <= row.leapt_at + kOfLeap)) continue;
       if (row.loss && row.loss->IsUsual(*change)) change->strength = least;  // beside others it is evidence
+      if (c == row.norm && IsOfBatch(row, *change)) change->strength = least;
       if (change->strength >= least) Tell(number, c, *change);
     }
   }
@@ -256,6 +257,11 @@ void RunJudge::EndStep(int64_t step) {
   }
   std::stable_sort(changes_.begin() + static_cast<std::ptrdiff_t>(first), changes_.end(),
                    [](const RowChange& a, const RowChange& b) { return a.change.strength > b.change.strength; });
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (row.norm == SIZE_MAX || !IsHere(i) || !std::isfinite(row.now[row.norm])) continue;
+    row.highest = std::max(row.highest, row.now[row.norm]);
+  }
   last_step_ = step;
   ++step_count_;
 }

@@ -89,6 +89,7 @@ class RunJudge {
     size_t norm = SIZE_MAX;  // column
     double level = 0;        // of the logarithm of the norm, over the last steps
     size_t levels = 0;       // values that went into it
+    double highest = 0;      // norm of the steps before
   };
   const std::vector<Row>& rows() const { return rows_; }
   const std::vector<RowChange>& changes() const { return changes_; }
@@ -140,6 +141,7 @@ class RunJudge {
   void JudgeReset(size_t row);
   void FollowPace(size_t row);
   bool IsOfGradient(const Row& row, const Change& change) const;
+  bool IsOfBatch(const Row& row, const Change& change) const;
   void JudgePeers();
   void JudgeAgainstRanks(Peers* peers);
   void JudgeRanksTogether();

@@ -25,11 +25,34 @@ void RunJudge::JudgeApart(size_t number, double away) {
   auto change = row.apart->Add(step_, away, support_strength());
   if (!change || IsOfGradient(row, *change)) return;
   change->strength *= TrustIn(row.key.table);
+  if (IsOfBatch(row, *change)) change->strength = support_strength();
   const double now = row.now[row.norm];
   change->before = now / std::exp(change->after - change->before);
   change->after = now;
   Tell(number, row.norm, *change);
   changes_.back().against_layers = true;
+}
+
+// Where little is left to learn, gradients are small, and one batch that is not learned yet leaps out. A gradient that
+// is no larger than there were is no alarm by itself in a step whose loss stands out in no way.
+bool RunJudge::IsOfBatch(const Row& row, const Change& change) const {
+  if (!IsGradient(row.key.table) || change.detector != Detector::kSpike || change.after <= change.before) return false;
+  bool loss = false;
+  for (const Row& other : rows_) {
+    if (!other.loss || other.seen != step_count_) continue;
+    if (other.loss->StandsOut()) return false;
+    loss = true;
+  }
+  if (!loss) return false;
+  if (!row.together) return row.now[row.norm] <= row.highest;
+  size_t here = 0, larger = 0;
+  for (const Row& other : rows_) {
+    if (other.together || other.key.rank != row.key.rank || other.key.table != row.key.table) continue;
+    if (other.norm == SIZE_MAX || other.seen != step_count_) continue;
+    ++here;
+    larger += other.now[other.norm] > other.highest ? 1 : 0;
+  }
+  return 2 * larger < here;
 }
 
 SeriesWatch* RunJudge::AddTogether(size_t rank, const std::string& table) {
@@ -81,6 +104,7 @@ void RunJudge::JudgeTogether() {
         change->after = std::exp(change->after - change->before);
         change->before = 1;
       }
+      if (IsOfBatch(row, *change)) change->strength = support_strength();
       if (!IsOfSchedule(row, *change)) Tell(known->second, 0, *change);
     }
   }
