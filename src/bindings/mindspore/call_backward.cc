@@ -57,6 +57,21 @@ void CollectTensors(PyObject* value, std::vector<PyObject*>* out, int depth = 0)
   }
 }
 
+// Tensors that are attributes, or stand in a short list that is one.
+void CollectAttributes(PyObject* attributes, std::vector<PyObject*>* out) {
+  constexpr Py_ssize_t kMost = 64;
+  PyObject *name, *value;
+  Py_ssize_t position = 0;
+  while (PyDict_Next(attributes, &position, &name, &value)) {
+    if (IsTensor(value)) out->push_back(value);
+    if (!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) continue;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(value);
+    for (Py_ssize_t i = 0; count <= kMost && i < count; ++i) {
+      if (PyObject* item = PySequence_Fast_GET_ITEM(value, i); IsTensor(item)) out->push_back(item);
+    }
+  }
+}
+
 struct OutputPart {
   CallBackwardPtr call;
   Py_ssize_t number;  // of the gradient among those that the node receives
@@ -151,13 +166,30 @@ CallBackward::CallBackward(const std::vector<PyObject*>& arguments)
   if (!numbers) positions_.clear();  // indices, masks
 }
 
+void CallBackward::AddKept(PyObject* cell, const std::vector<GradEdge>& inner) {
+  static PyObject* const dict = PyUnicode_InternFromString("__dict__");
+  kept_ = inner;
+  Ref attributes(PyObject_GetAttr(cell, dict));
+  if (!attributes || !PyDict_Check(attributes.get())) return PyErr_Clear();
+  std::vector<PyObject*> tensors;
+  CollectAttributes(attributes.get(), &tensors);
+  for (PyObject* tensor : tensors) {
+    GradEdge edge = AttrIsTrue(tensor, mindspore_names.requires_grad) ? EdgeOfTensor(tensor) : GradEdge();
+    const uint64_t sequence = edge.node ? SequenceOf(edge.node.get()) : kNoSequence;
+    // That of an earlier call is older.
+    if (sequence != kNoSequence && sequence >= since_) kept_.push_back(std::move(edge));
+  }
+}
+
 void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const OpName& parent, bool only_gradients) {
   name_ = name;
   parent_ = parent;
   risk_ = risk;
   only_gradients_ = only_gradients;
   const Runtime& r = rt();
-  const std::vector<GradEdge> inputs = std::exchange(inputs_, {});
+  // A node that is held here would hold itself, by its hooks.
+  const std::vector<GradEdge> inputs = std::exchange(inputs_, {}), kept = std::exchange(kept_, {});
+  keeps_ = !kept.empty();
   std::vector<PyObject*> tensors;
   CollectTensors(output, &tensors);
   std::vector<GradEdge> outputs;
@@ -174,7 +206,11 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
   input_grads_.resize(inputs.size());
   output_grads_.resize(outputs.size());
   std::vector<InputEdge> edges;
-  if (r.options.output && !r.options.structure) GraphWalk::OfThread().FindEdges(outputs, since_, inputs, &edges);
+  if (r.options.output && !r.options.structure) {
+    std::vector<GradEdge> ways = outputs;
+    ways.insert(ways.end(), kept.begin(), kept.end());
+    GraphWalk::OfThread().FindEdges(ways, since_, inputs, &edges);
+  }
   unknown_.assign(inputs.size(), false);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].node) continue;
@@ -298,6 +334,10 @@ void CallBackward::Finish() {
     for (Ref& grad : input_grads_) grad = Ref();
     for (Ref& grad : output_grads_) grad = Ref();
     record_ = nullptr;  // the recorder's
+    return;
+  }
+  if (outputs_told_ == 0 && keeps_) {  // the pass came by what was kept alone: nothing came to the call
+    for (Ref& grad : input_grads_) grad = Ref();
     return;
   }
   RecordOutputs();

@@ -22,6 +22,11 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   /// tool.
   explicit CallBackward(const std::vector<PyObject*>& arguments);
 
+  /// After the forward, before Hook(): what the call made and keeps in attributes of its Cell, as an auxiliary loss: it
+  /// leaves by them. `inner`: the same of the calls within.
+  void AddKept(PyObject* cell, const std::vector<GradEdge>& inner);
+  const std::vector<GradEdge>& kept() const { return kept_; }
+
   /// After the forward: hooks the nodes behind `output`. `only_gradients`: arguments without a gradient are left out
   /// instead of shown as null. `parent`: the backward of the Cell around it.
   void Hook(PyObject* output, const OpName& name, Risk risk, const OpName& parent, bool only_gradients);
@@ -44,6 +49,8 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   Risk risk_ = Risk::kFocus;
   uint64_t generation_, since_;
   std::vector<GradEdge> inputs_;  // without repetition; empty after the forward
+  std::vector<GradEdge> kept_;    // in attributes; empty after the forward, too
+  bool keeps_ = false;
   std::vector<int> positions_;  // of each tensor among the arguments: index of inputs_, or -1 for one without gradient
   std::vector<Ref> input_grads_, output_grads_;
   size_t expected_ = 0, told_ = 0, outputs_expected_ = 0, outputs_told_ = 0, outputs_unknown_ = 0;

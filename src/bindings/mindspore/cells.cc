@@ -64,6 +64,7 @@ struct OpenCell {
   Record* record = nullptr;
   CallBackwardPtr backward;
   std::unique_ptr<Record> parameters;  // as the construct found them, where it may change them
+  std::vector<GradEdge> kept;          // by calls within, in attributes
 };
 std::vector<OpenCell>& OpenCells() { return PerThread<std::vector<OpenCell>>(); }
 
@@ -147,6 +148,10 @@ void BeginCell(const CellSitePtr& site, PyObject* cell_object, PyObject* args, P
   KeepParameters(&cell, cell_object);
 }
 
+void Append(const std::vector<GradEdge>& from, std::vector<GradEdge>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
 void EndCell(const CellSitePtr& site, PyObject* cell_object, PyObject* output) {
   Runtime& r = rt();
   auto& cells = OpenCells();
@@ -175,6 +180,8 @@ void EndCell(const CellSitePtr& site, PyObject* cell_object, PyObject* output) {
     if (cell.backward != nullptr) {
       site->params.grads->called = r.generation;
       const OpName outer = cells.size() > 1 ? BackwardName(cells[cells.size() - 2]) : OpName();
+      if (!raised) cell.backward->AddKept(cell_object, cell.kept);
+      if (!raised && cells.size() > 1) Append(cell.backward->kept(), &cells[cells.size() - 2].kept);
       if (!raised) cell.backward->Hook(output, BackwardName(cell), Risk::kFocus, outer, false);
     }
   }
