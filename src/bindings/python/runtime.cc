@@ -128,6 +128,7 @@ InTool::InTool() : outer_(t_flags.tool) {
   if (outer_ == nullptr) ++r.threads_in_tool;
   t_flags.in_tool = true;
   t_flags.tool = this;
+  ++t_flags.hook;
   // Within our own code nothing has come to be active.
   if (outer_ == nullptr && framework().OverridesActive()) DisableOverrides();
 }
@@ -154,6 +155,7 @@ InTool::~InTool() {
   if (outer_ == nullptr) --rt().threads_in_tool;
   t_flags.in_tool = outer_ != nullptr;
   t_flags.tool = outer_;
+  ++t_flags.hook;
 }
 
 }  // namespace msprobe

@@ -38,6 +38,7 @@ struct ThreadFlags {
   bool finishing = false;  // stop() or step(): what waits is written though nothing runs any more
   InTool* tool = nullptr;
   uint64_t number = 0;  // of the thread; 0: not asked yet
+  uint64_t hook = 0;    // counts stretches of our own code, within which nothing else runs in this thread
 };
 extern thread_local ThreadFlags t_flags;
 /// Numbers threads in the order in which they are met.

@@ -39,6 +39,7 @@ void RecordUnreadable(Record* record, PyObject* value) {
 // What Python says about an object: JSON text; members, as pairs of a key and JSON text or a tensor; or a list or dict
 // to record in its place.
 void RecordByPython(Record* record, PyObject* value, PyObject* key, int depth) {
+  ++t_flags.hook;  // it may run code of the user
   const Ref file = FileForPython(record, value);
   Ref said(interpreter().describe != nullptr
                ? PyObject_CallFunctionObjArgs(interpreter().describe, value, key != nullptr ? key : Py_None, file.get(),
@@ -83,6 +84,7 @@ struct TensorDescription {
 };
 
 void RecordOddTensor(Record* record, PyObject* tensor) {
+  ++t_flags.hook;  // as above, and it may wait for a communication
   const Ref file = FileForPython(record, tensor);
   if (framework().IsAwaited(tensor)) {
     if (t_flags.used_now)
@@ -181,6 +183,7 @@ void RecordFields(Record* record, PyObject* value, PyObject* fields, int depth) 
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i) {
     PyObject* name = PyList_GET_ITEM(list.get(), i);
     Ref field(PyObject_GetAttr(value, name));
+    ++t_flags.hook;  // a property is code of the user
     if (!field) PyErr_Clear();
     RecordKey(record, name);
     RecordValue(record, field ? field.get() : Py_None, name, depth + 1);

@@ -6,6 +6,7 @@
 #include "bindings/python/runtime.h"
 #include "bindings/torch/autograd_graph.h"
 #include "bindings/torch/torch_objects.h"
+#include "capture/read_once.h"
 
 namespace msprobe {
 namespace {
@@ -108,11 +109,7 @@ bool LeafMemo::Find(PyObject* tensor, const TensorView& view, TensorRecord* t) c
     const Entry& e = entries_[i];
     if (!Same(e.view, view) || WeakTarget(e.tensor.get()).get() != tensor) continue;
     if (VersionOf(tensor) != e.version) return false;
-    t->stats = e.values.stats;
-    t->crc = e.values.crc;
-    t->xor_digest = e.values.xor_digest;
-    t->has_stats = e.values.has_stats;
-    t->has_crc = e.values.has_crc;
+    CopyValues(e.values, t);
     ++hits;
     return true;
   }

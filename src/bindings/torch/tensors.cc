@@ -11,10 +11,12 @@
 #include "bindings/torch/module_call.h"
 #include "bindings/torch/torch_objects.h"
 #include "bindings/torch/unwritten.h"
+#include "capture/read_once.h"
 
 namespace msprobe {
 namespace {
 
+thread_local ReadOnce t_read;                          // NOLINT(clang-diagnostic-exit-time-destructors): owns nothing
 constexpr uintptr_t kLowAddress = uintptr_t{1} << 40;  // an emptied storage gives null plus the offset of the view
 
 DType FromDlpack(uint8_t code, uint8_t bits) {
@@ -223,12 +225,16 @@ bool RecordPlainTensor(Record* record, PyObject* tensor, const TensorLabel* labe
     bool saved = false;
     LeafMemo& memo = LeafMemo::OfThread();
     const bool remember = memo.open() && label == nullptr && look.count >= LeafMemo::kMinElements;
-    const bool known = remember && memo.Find(tensor, view, &t);
+    // What is made for the record alone is gone when it is read, and something else may come to lie there.
+    const bool lasts = label == nullptr && t_flags.in_tool;
+    if (lasts) t_read.Enter(t_flags.hook);
+    const bool known = (lasts && t_read.Find(view, look.count, &t)) || (remember && memo.Find(tensor, view, &t));
     WithoutGilFor(look.count, [&] {
       if (!known) ComputeValues(view, checksums, &t);
       if (save) saved = rt().files->Save(file, view);
     });
     if (remember && !known) memo.Add(tensor, view, t);
+    if (lasts && !known) t_read.Add(view, look.count, t);
     if (saved) record->SetFile(&t, file);
     if (later) HoldTensor(record, tensor, look);
   }
