@@ -12,6 +12,7 @@
 #include <span>
 #include <tuple>
 
+#include "bindings/backward/node_hook.h"
 #include "bindings/bind_beside.h"
 #include "bindings/mindspore/cells.h"
 #include "bindings/mindspore/mindspore_framework.h"
@@ -183,6 +184,7 @@ std::string AddApiFrom(nb::handle owner, nb::str attr, nb::str prefix_text, nb::
     if (role == "new_graph") spec.watch = [](const CallArgs&, PyObject*) { ReadLaterAgain(); };
     if (role == "begin_pass") spec.before = BeginPass, spec.watch = [](const CallArgs&, PyObject*) {};
     if (role == "register_hook") spec.watch = AfterRegisterHook;
+    if (role == "node_hook") spec.shortcut = PutIntoDict, spec.watch = [](const CallArgs&, PyObject*) {};
     if (role == "backward") {
       spec.before = [](const CallArgs&) { BeginBackward(); };
       spec.watch = [](const CallArgs&, PyObject*) { ReadAfterBackward(); };

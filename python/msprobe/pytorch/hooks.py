@@ -49,6 +49,9 @@ def _watch() -> None:
         _watch_works(distributed)
     engine = type(torch.autograd.Variable._execution_engine)
     _core.add_api(engine, "run_backward", "autograd", "run_backward", "LOW", True, {"role": "begin_pass"})
+    nodes = getattr(torch.autograd.function, "_HookMixin", None)
+    if nodes is not None:
+        _core.add_api(nodes, "_register_hook", "autograd", "_register_hook", "LOW", True, {"role": "node_hook"})
     for name in ("register_forward_pre_hook", "register_forward_hook"):
         _core.add_api(torch.nn.Module, name, "Module", name, "LOW", True, {"role": "register_hook"})
 

@@ -15,7 +15,19 @@ bool IsNodeHook(PyObject* object) { return dynamic_cast<NodeHook*>(HookIn(object
 
 NodeHook* HookOf(PyObject* object) { return static_cast<NodeHook*>(HookIn(object)); }
 
+// In Python the handle alone takes longer than all the rest of a registration, and ours are never removed.
+PyObject* PutIntoDict(PyObject* args) {
+  if (PyTuple_GET_SIZE(args) != 2) return nullptr;
+  PyObject *given = PyTuple_GET_ITEM(args, 0), *hook = PyTuple_GET_ITEM(args, 1);
+  if (!IsNodeHook(hook)) return nullptr;
+  const Ref dict = given == Py_None ? Ref(PyODict_New()) : Ref::Borrow(given);
+  if (!dict || PyObject_SetItem(dict.get(), hook, hook) != 0) return nullptr;
+  Ref weak(PyWeakref_NewRef(dict.get(), nullptr));
+  return weak ? PyTuple_Pack(2, dict.get(), weak.get()) : nullptr;
+}
+
 void SetHandle(PyObject* hook, PyObject* handle) {
+  if (PyWeakref_Check(handle)) return HookOf(hook)->set_siblings(Ref::Borrow(handle));  // of PutIntoDict()
   static PyObject* const name = PyUnicode_InternFromString("hooks_dict_ref");
   Ref dict(PyObject_GetAttr(handle, name));
   if (!dict) return PyErr_Clear();

@@ -37,6 +37,10 @@ class NodeHook : public Hook {
 bool IsNodeHook(PyObject* object);
 /// Of an object that was made of a NodeHook.
 NodeHook* HookOf(PyObject* object);
+/// Of the function with which autograd puts a hook into the dict of a node, (dict or None, hook): the same for a hook
+/// of ours, whose handle is a weak reference to the dict. Null without an error: a hook of others.
+PyObject* PutIntoDict(PyObject* args);
+
 /// Tells a hook which others run with it, by the handle of its registration.
 void SetHandle(PyObject* hook, PyObject* handle);
 

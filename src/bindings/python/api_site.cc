@@ -250,6 +250,10 @@ void SwitchAll() {
 
 PyObject* CallBody(PyObject* self, PyObject* args, PyObject* kwargs) {
   ApiSite* site = reinterpret_cast<SiteObject*>(self)->site;
+  if (site->spec.shortcut != nullptr) {
+    PyObject* result = site->spec.shortcut(args);
+    if (result != nullptr || PyErr_Occurred() != nullptr) return result;
+  }
   CallArgs call;
   call.tuple = args;
   call.skip = site->spec.skip_self ? 1 : 0;

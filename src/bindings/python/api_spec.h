@@ -55,8 +55,10 @@ struct ApiSpec {
   bool skip_owner = false;                                     // of compiled code: the module whose method it was
   bool skip_self = false;                                      // of a method in Python
   bool writes = false;                                         // changes its arguments, though its name does not say so
-  Ref stand_in;                                                // takes the place of the attribute; calls are not seen
-  Ref instead;  // kInstead: (function, args, kwargs) -> what the caller gets; for exchanged attributes
+  /// Of a Python function: makes the call, or leaves it to the function by null without an error.
+  PyObject* (*shortcut)(PyObject* args) = nullptr;
+  Ref stand_in;  // takes the place of the attribute; calls are not seen
+  Ref instead;   // kInstead: (function, args, kwargs) -> what the caller gets; for exchanged attributes
   /// One function that runs many ops (torch.ops, Triton): tells the base name by the first argument, or None.
   Ref resolve;
   /// The same without Python, by the object that is called; null: no op.

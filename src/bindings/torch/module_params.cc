@@ -120,7 +120,8 @@ bool HasPostAccumulateHooks(PyObject* parameter) {
 
 void AddHookTo(PyObject* object, KnownParam* known) {
   Ref handle(PyObject_CallMethodOneArg(object, torch_names.register_hook, known->hook.get()));
-  known->id = IdOf(handle.get());
+  const bool by_itself = handle && PyWeakref_Check(handle.get());  // PutIntoDict()
+  known->id = by_itself ? known->hook : IdOf(handle.get());
 }
 
 struct ParameterOwner {
