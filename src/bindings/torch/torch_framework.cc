@@ -105,7 +105,9 @@ class TorchFramework final : public CaptureFramework {
     return start && memory->storage != 0;
   }
   Ref CopyOf(PyObject* tensor) override {
-    Ref detached(PyObject_CallMethodNoArgs(tensor, torch_names.detach));
+    // A gradient mostly is no part of a graph already.
+    const bool in_graph = AttrIsTrue(tensor, torch_names.requires_grad);
+    Ref detached = in_graph ? Ref(PyObject_CallMethodNoArgs(tensor, torch_names.detach)) : Ref::Borrow(tensor);
     Ref copy(detached ? PyObject_CallMethodNoArgs(detached.get(), torch_names.clone) : nullptr);
     if (!copy) PyErr_Clear();
     return copy;
