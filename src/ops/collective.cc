@@ -68,4 +68,10 @@ std::string_view CommApi(std::string_view op_name) {
   return FlowOf(api) == CommFlow::kNone ? std::string_view() : api;
 }
 
+bool IsTransfer(std::string_view op_name) {
+  if (!IsCommunication(op_name)) return false;
+  const CommFlow flow = FlowOf(WithoutRankSuffix(ApiOf(op_name)));
+  return flow == CommFlow::kSend || flow == CommFlow::kReceive || flow == CommFlow::kBatch;
+}
+
 }  // namespace msprobe

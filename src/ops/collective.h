@@ -41,4 +41,7 @@ bool IsCommunication(std::string_view op_name);
 /// get_rank, a backward op).
 std::string_view CommApi(std::string_view op_name);
 
+/// Between two ranks, as stages of a pipeline do it; the name may have the suffix of a rank ("isend_rank3").
+bool IsTransfer(std::string_view op_name);
+
 }  // namespace msprobe

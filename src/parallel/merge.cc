@@ -11,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/message.h"
 #include "base/parallel.h"
+#include "graph/tree/flat_structure.h"
 #include "json/writer.h"
 
 namespace msprobe {
@@ -211,7 +212,7 @@ StatusOr<RankGraph> BuildMergedGraph(const MergeJob& job, MergeDecisions* decisi
   }
   std::vector<std::unique_ptr<RankGraph>> graphs(job.dirs.size());
   MSP_RETURN_IF_ERROR(ParallelFor(job.dirs.size(), [&](size_t i) -> Status {
-    MSP_ASSIGN_OR_RETURN(RankGraph graph, BuildRankGraph(job.dirs[i]));
+    MSP_ASSIGN_OR_RETURN(RankGraph graph, BuildRankGraph(job.dirs[i], WithoutModules::kOneModule));
     graphs[i] = std::make_unique<RankGraph>(std::move(graph));
     return OkStatus();
   }));
@@ -222,6 +223,17 @@ StatusOr<RankGraph> BuildMergedGraph(const MergeJob& job, MergeDecisions* decisi
       return BadInput(Msg("{} was dumped with task {}, but {} with task {}: merge ranks of one task", files.dump.path(),
                           files.dump.task(), graphs[0]->files.dump.path(), graphs[0]->files.dump.task()));
     }
+    if (IsOneModuleOfCalls(files.construct) != IsOneModuleOfCalls(graphs[0]->files.construct)) {
+      return BadInput(Msg("{} and {} were dumped at different levels: dump both at L0 or mix", files.dump.path(),
+                          graphs[0]->files.dump.path()));
+    }
+  }
+  const bool experts = job.settings.ep > 1 || job.unit.share_count > 1;
+  if (experts && IsOneModuleOfCalls(graphs[0]->files.construct)) {
+    return BadInput(
+        Msg("{} holds no model structure, and calls alone do not tell which experts a rank has: dump again "
+            "at level L0 or mix",
+            graphs[0]->files.dir));
   }
   return MergeRanks(job.settings, job.unit, std::move(layout), std::move(graphs), decisions);
 }

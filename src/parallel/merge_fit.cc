@@ -84,6 +84,12 @@ bool AddUp(const std::vector<TensorStats>& parts, const TensorStats& whole, doub
          whole.norm.value() <= norm * (1 + relative);
 }
 
+/// Whether all elements are 0 or 1: then the sum of their squares is their sum.
+bool IsZerosAndOnes(const TensorStats& s) {
+  if (!Complete(s) || s.elements <= 0 || s.min.value() < 0 || s.max.value() > 1) return false;
+  return std::fabs(s.norm.value() * s.norm.value() - s.mean.value() * s.elements) <= 1e-6 * s.elements;
+}
+
 /// Sums in float32 of what halves gave carry the rounding of halves; parameters and integers do not.
 double ToleranceOf(const OpDiff& op, const ItemView& item) {
   const double own = DTypeTolerance(*op.thresholds, item.dtype);
@@ -154,6 +160,10 @@ class Fitter {
   void SameSize(const std::vector<TensorStats>& parts) {
     const bool copies = std::all_of(parts.begin(), parts.end(), [&](const auto& p) { return SameStats(parts[0], p); });
     leaf_.split = false;
+    if (!module_ && AreSharesOfOnes(parts)) {
+      Set(parts[0], &item_);
+      return Own("zeros and ones, which say what is of this rank");
+    }
     if (copies) return leaf_.alone ? void() : Set(parts[0], &item_);
     const bool any =
         std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return Near(p, whole_, tolerance_); });
@@ -172,6 +182,16 @@ class Fitter {
                           [&](const auto& a, const auto& b) { return error(a) < error(b); }),
         &item_);
     Note("copies, as the size on the other side tells, which differ");
+  }
+
+  /// Each element is of one rank, as tokens are of its part of the vocabulary: it is 1 there alone, or everywhere else.
+  bool AreSharesOfOnes(const std::vector<TensorStats>& parts) const {
+    if (!IsZerosAndOnes(whole_) || !std::all_of(parts.begin(), parts.end(), IsZerosAndOnes)) return false;
+    double sum = 0;
+    for (const TensorStats& p : parts) sum += p.mean.value();
+    const double others = sum - static_cast<double>(parts.size()) + 1;
+    const auto is_whole = [&](double mean) { return std::fabs(mean - whole_.mean.value()) <= kRoom / whole_.elements; };
+    return is_whole(sum) || is_whole(others);
   }
 
   /// Pieces of which several ranks have the same.
@@ -203,13 +223,6 @@ class Fitter {
   MergedLeaf& leaf_;
   MergeNotes& notes_;
 };
-
-/// Between two ranks: their order is that of the stages.
-bool IsTransfer(std::string_view name) {
-  if (!IsCommunication(name)) return false;
-  const CommFlow flow = FlowOf(WithoutRankSuffix(ApiOf(name)));
-  return flow == CommFlow::kSend || flow == CommFlow::kReceive || flow == CommFlow::kBatch;
-}
 
 /// Divides what is a gradient before it is averaged: all floats of a backward call, and of other calls what has the
 /// golden run's values then.
@@ -285,9 +298,10 @@ class Given {
     const double tolerance = DTypeTolerance(thresholds_, a.dtype);
     const bool own = a.other_part || b.other_part;
     pieces_ = pieces_ || (pieces && a.state != ItemState::kParameter);
-    own_ = own_ || (own && tolerance == 0);
+    own_ = own_ || (own && (tolerance == 0 || (IsZerosAndOnes(StatsOf(a)) && IsZerosAndOnes(StatsOf(b)))));
     other_ = other_ || own || !Near(StatsOf(a), StatsOf(b), tolerance);
   }
+  void AddUnwritten() { own_ = true; }
   void AddSetting(const ItemView& a, const ItemView& b) {
     const bool group = a.IsProcessGroup();
     if (group || IsResult(a.state) || SameValue(a.stats[kMax], b.stats[kMax])) return;
@@ -340,7 +354,8 @@ void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* g
   }
   if (layouts.gradients != 1) AverageGradients(layouts.gradients, target, op);
   Given given(*op->thresholds);
-  const bool alone = !target->leaves.empty() && target->leaves[0].alone;
+  const auto is_alone = [](const MergeNotes* notes) { return !notes->leaves.empty() && notes->leaves[0].alone; };
+  const bool alone = is_alone(target) || is_alone(golden);
   bool apart = false;  // a call between modules, of which each rank makes its piece
   for (size_t i = 0; i < op->rows_used; ++i) {
     ItemView& a = op->target[i];
@@ -350,6 +365,11 @@ void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* g
     if (b == end) continue;
     if (!a.tensor || !b->tensor) {
       given.AddSetting(a, *b);
+      continue;
+    }
+    if (layouts.stages && (a.unwritten || b->unwritten)) {
+      a.other_part = true;  // a stage frees what it has sent
+      given.AddUnwritten();
       continue;
     }
     MergedLeaf *left = target->Leaf(a.suffix), *right = golden->Leaf(b->suffix);
@@ -365,6 +385,7 @@ void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* g
     } else if (!left && !right && (own != other || (IsMask(a) && !IsModuleName(op->op)))) {
       a.other_part = true;  // masks have no statistics that tell their parts
     }
+    a.other_part = a.other_part || b->other_part;
     const bool pieces = (left && left->split) || (right && right->split);
     apart = apart || (alone && pieces && IsResult(a.state));
     given.Add(a, *b, pieces);

@@ -5,9 +5,14 @@
 #include <charconv>
 #include <deque>
 
+#include "base/slot_table.h"
 #include "base/text.h"
+#include "graph/tree/flat_structure.h"
 #include "graph/tree/matcher.h"
 #include "match/layer_match.h"
+#include "match/match_plan.h"
+#include "ops/collective.h"
+#include "parallel/merge_data.h"
 
 namespace msprobe {
 namespace {
@@ -47,9 +52,60 @@ struct GraphOps {
   }
 };
 
+void Pair(NodeGraph* target, uint32_t n, NodeGraph* golden, uint32_t b) {
+  target->nodes[n].match = b;
+  golden->nodes[b].match = n;
+}
+
+/// The calls of a module that have no partner yet, in a longest common sequence of their names. Two numbers of ranks
+/// communicate about other things.
+void AlignCalls(std::string_view module, bool communication, NodeGraph* target, NodeGraph* golden) {
+  TextIds names;
+  std::deque<std::string> texts;
+  std::vector<uint32_t> calls[2];
+  BigArray<uint32_t> ids[2];
+  for (const size_t side : {size_t{0}, size_t{1}}) {
+    const NodeGraph& graph = side == 0 ? *target : *golden;
+    for (const uint32_t id : graph.nodes[graph.Find(module)].children) {
+      if (graph.nodes[id].match != kNoIndex || (!communication && IsCommunication(graph.nodes[id].name))) continue;
+      calls[side].push_back(id);
+      ids[side].push_back(names.Enter(texts.emplace_back(NameWithoutCounts(graph.nodes[id].name))));
+    }
+  }
+  for (const IndexPair& p : AlignSequences(ids[0], ids[1])) Pair(target, calls[0][p.first], golden, calls[1][p.second]);
+}
+
+/// Graphs that are one module of calls each (flat_structure.h). What one layout calls in addition shifts the order, so
+/// calls of the forward pass match in a longest common sequence of their names, and those of the backward pass as the
+/// calls whose gradients they are.
+void MatchCalls(bool communication, NodeGraph* target, NodeGraph* golden) {
+  MatchFuzzy(target, golden);
+  for (const std::string_view module : {kAllCallsForward, kAllCallsBackward}) {
+    for (NodeGraph* graph : {target, golden}) {
+      for (const uint32_t id : graph->nodes[graph->Find(module)].children) graph->nodes[id].match = kNoIndex;
+    }
+  }
+  AlignCalls(kAllCallsForward, communication, target, golden);
+  for (const uint32_t id : target->nodes[target->Find(kAllCallsBackward)].children) {
+    const uint32_t forward = target->Find(ReplaceAll(target->nodes[id].name, ".backward", ".forward"));
+    if (forward == kNoIndex || target->nodes[forward].match == kNoIndex) continue;
+    const std::string_view partner = golden->nodes[target->nodes[forward].match].name;
+    const uint32_t other = golden->Find(ReplaceAll(partner, ".forward", ".backward"));
+    if (other != kNoIndex) Pair(target, id, golden, other);
+  }
+  AlignCalls(kAllCallsBackward, communication, target, golden);  // of calls that were recomputed
+}
+
 }  // namespace
 
-void MatchMerged(RankGraph* target, RankGraph* golden) { MatchFuzzy(&target->graph, &golden->graph); }
+void MatchMerged(RankGraph* target, RankGraph* golden) {
+  if (IsOneModuleOfCalls(target->files.construct) && IsOneModuleOfCalls(golden->files.construct)) {
+    const bool communication = target->merged->ranks.size() == golden->merged->ranks.size();
+    MatchCalls(communication, &target->graph, &golden->graph);
+  } else {
+    MatchFuzzy(&target->graph, &golden->graph);
+  }
+}
 
 Message MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {
   const GraphOps target_ops(target->graph), golden_ops(golden->graph);

@@ -91,6 +91,8 @@ bool IsUnmerged(std::string_view name);  // clip_grad, optimizer
 
 /// Joins the stages of a pipeline into the tree of the first: the ranks of one cell of the grid.
 Status MergePipeline(MergePool* pool, size_t cell);
+/// The same where no modules were recorded (flat_structure.h).
+Status MergeCallsOfStages(MergePool* pool, size_t cell);
 /// Joins the chunks "Module.1", "Module.2", ... of a rank into "Module.0".
 void MergeChunks(MergePool* pool, uint32_t root);
 /// Joins the experts of the other expert parallel ranks into the first's lists of experts.

@@ -9,6 +9,7 @@
 #include "base/interrupt.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "graph/tree/flat_structure.h"
 #include "ops/collective.h"
 #include "parallel/expert_shares.h"
 #include "parallel/layer_number.h"
@@ -282,6 +283,12 @@ void MergeRootCalls(MergePool* pool) { RootCalls(pool).Run(); }
 StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& unit, MergeLayout layout,
                                std::vector<std::unique_ptr<RankGraph>> graphs, MergeDecisions* decisions) {
   MergePool pool(unit, settings, std::move(graphs), decisions);
+  if (IsOneModuleOfCalls(pool.Graph(0).files.construct)) {
+    MSP_RETURN_IF_ERROR(MergeCallsOfStages(&pool, 0));
+    if (InterruptRequested()) return Interrupted();
+    MergeRootCalls(&pool);
+    return Finisher(&pool, settings).Run(std::move(layout));
+  }
   MSP_RETURN_IF_ERROR(PlaceSharesByWeights(&pool));
   MergeExperts(&pool);
   MSP_RETURN_IF_ERROR(MergePipeline(&pool, 0));

@@ -5,6 +5,7 @@
 
 #include "base/slot_table.h"
 #include "dump/flatten.h"
+#include "graph/tree/flat_structure.h"
 #include "match/structure.h"
 #include "ops/op_name.h"
 #include "parallel/gradient_scale.h"
@@ -22,12 +23,16 @@ bool GivenOtherwise(const ParallelLayout& a, const ParallelLayout& b) {
   return a.rank_size != b.rank_size || a.tp != b.tp || a.pp != b.pp || a.vpp != b.vpp || a.cp != b.cp || a.ep != b.ep;
 }
 
-/// How many layers each rank has, by the numbers in the names of its modules.
+/// How many layers each rank has, by the numbers in the names of its modules; without modules, how many calls.
 std::vector<size_t> LayersOfRanks(const RankGraph& rank) {
   std::vector<size_t> out;
   for (const RankFiles* files : FilesOf(rank)) {
     TextIds layers;
     const OpList& ops = files->dump.ops();
+    if (IsOneModuleOfCalls(files->construct)) {
+      out.push_back(ops.size());
+      continue;
+    }
     for (size_t i = 0; i < ops.size(); ++i) {
       LayerNumber layer;
       const std::string_view name = ops.NameAt(i);
@@ -88,6 +93,8 @@ StatusOr<LayoutDifference> DifferenceOfLayouts(const GraphSettings& settings, co
     return out;
   }
   if (!target.merged || !golden.merged) return out;
+  // Sequence parallelism communicates otherwise.
+  if (IsOneModuleOfCalls(target.files.construct)) out.divided = LayersOfRanks(target) != LayersOfRanks(golden);
   if (a.pp > 1 && LayersOfRanks(target) != LayersOfRanks(golden)) out.divided = out.stages = true;
   if (a.tp < 2 || out.divided) return out;
   Sizes sizes(a.tp);

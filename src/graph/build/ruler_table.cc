@@ -99,6 +99,19 @@ void NameAllRanks(const std::vector<int>& ranks, Differences* found) {
   for (FirstDifference& other : found->others) name(&other);
 }
 
+/// The code that made the call, of those ranks whose stacks were merged.
+void NamePlaces(const RankGraph& target, Differences* found) {
+  const auto name = [&](FirstDifference* d) {
+    const uint32_t node = d->name.empty() ? kNoIndex : target.graph.Find(d->name);
+    if (node == kNoIndex || !d->frame.empty()) return;
+    const uint32_t stack = target.graph.nodes[node].stack;
+    if (stack < target.merged->stacks.size()) UserFrame(target.merged->stacks[stack], &d->frame, &d->function);
+  };
+  name(&found->first);
+  name(&found->source);
+  for (FirstDifference& other : found->others) name(&other);
+}
+
 StatusOr<RankFindings> WriteDistances(const FilePair& files, DumpPair& pair, const std::vector<NodeDistance>& nodes,
                                       SideTable* table) {
   OpDistances distances(pair.target->ops().size());
@@ -261,6 +274,7 @@ StatusOr<RankFindings> WriteMergedRuler(const RulerPair& of, std::vector<NodeDis
   // One of several merged graphs is told by its ranks.
   if (static_cast<int>(target.merged->ranks.size()) < of.ranks_of_job)
     NameAllRanks(target.merged->ranks, &found.differences);
+  NamePlaces(target, &found.differences);
   return found;
 }
 

@@ -12,6 +12,7 @@
 #include "base/message.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "graph/tree/flat_structure.h"
 
 namespace msprobe {
 namespace {
@@ -44,7 +45,7 @@ Status NoStructure(const std::string& construct) {
 
 }  // namespace
 
-StatusOr<RankFiles> OpenRank(const std::string& dir) {
+StatusOr<RankFiles> OpenRank(const std::string& dir, WithoutModules how) {
   std::optional<DumpFile> dump;
   std::optional<StackFile> stack;
   std::optional<ConstructLines> construct;
@@ -75,7 +76,8 @@ StatusOr<RankFiles> OpenRank(const std::string& dir) {
   if (construct->entries.empty() && dump->ops().empty() && !dump->wholeness().whole()) {
     return BadInput(Msg("{} was cut before any op of it was written: there is nothing to show", dump->path()));
   }
-  if (construct->entries.empty()) return NoStructure(construct_path);
+  if (construct->entries.empty() && how == WithoutModules::kRefused) return NoStructure(construct_path);
+  if (construct->entries.empty()) PutCallsInOneModule(*dump, &*construct);
   RankFiles files{dir, std::move(*dump), std::move(*stack), std::move(*construct), std::nullopt, {}};
   if (!PathExists(stack_path)) {
     files.warning = Msg("{} does not exist: nodes have no stack, recomputed modules stay at the top level", stack_path);
@@ -167,8 +169,8 @@ Status CheckDepth(const RankGraph& rank) {
 
 }  // namespace
 
-StatusOr<RankGraph> BuildRankGraph(const std::string& dir) {
-  MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir));
+StatusOr<RankGraph> BuildRankGraph(const std::string& dir, WithoutModules how) {
+  MSP_ASSIGN_OR_RETURN(RankFiles files, OpenRank(dir, how));
   RankGraph out{std::move(files), NodeGraph(), {}, 0, nullptr};
   MSP_RETURN_IF_ERROR(AddConstructNodes(out.files, &out.graph, &out.line));
   out.files.construct.index.clear();

@@ -1,6 +1,7 @@
 // From the three files of a rank to its graph.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,13 +35,19 @@ struct RankGraph {
   std::shared_ptr<const MergedData> merged;  // of the graph of several ranks: where the data of its nodes is
 };
 
+/// What becomes of a dump without modules (level L1).
+enum class WithoutModules : uint8_t {
+  kRefused,
+  kOneModule,  // all calls are those of one module: flat_structure.h
+};
+
 /// Opens dump.json, construct.json and, when it is there, stack.json of a rank directory. kBadInput when one of the
 /// first two is missing or no model structure was recorded.
-StatusOr<RankFiles> OpenRank(const std::string& dir);
+StatusOr<RankFiles> OpenRank(const std::string& dir, WithoutModules how = WithoutModules::kRefused);
 
 /// Hierarchy: parents (with the repairs for backward nodes, in-place operators and recomputation), collections of the
 /// calls between modules, gradients of parameters. `micro_step` is set only where construct.json has it.
-StatusOr<RankGraph> BuildRankGraph(const std::string& dir);
+StatusOr<RankGraph> BuildRankGraph(const std::string& dir, WithoutModules how = WithoutModules::kRefused);
 
 /// Steps of BuildRankGraph, for tests.
 /// `line` receives, for each node, the construct.json entry at which it got its parent or, without one, first appeared.
