@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
 #include "compare/first_difference/six_digits.h"
@@ -303,6 +305,12 @@ Message WithInputs(const FirstDifference& d) {
                                       : Msg("{}, inputs are equal", what);
 }
 
+/// Ranks without a partner, and not steps.
+bool HasRank(const std::vector<std::string>& dirs) {
+  return std::any_of(dirs.begin(), dirs.end(),
+                     [](const std::string& dir) { return StartsWith(BaseName(dir), "rank"); });
+}
+
 }  // namespace
 
 Message DifferenceLine(const FirstDifference& d) {
@@ -372,6 +380,10 @@ Message SummaryText(const CompareReport& report) {
   }
   for (const std::string& dir : report.target_only_dirs) out += Msg("no partner in the golden run: {}\n", OneLine(dir));
   for (const std::string& dir : report.golden_only_dirs) out += Msg("no partner in the target run: {}\n", OneLine(dir));
+  if (HasRank(report.target_only_dirs) != HasRank(report.golden_only_dirs)) {
+    out += Msg("  ranks are paired by number; where the runs divide one model otherwise, merge them: {}\n",
+               "msprobe graph_visualize --rank_size N M --tp N M --pp N M");
+  }
   if (!report.html.empty()) out += Msg("report: {}\n", OneLine(report.html));
   // The first line has scrolled away.
   if (values && report.pairs.size() > kNoScroll) out += Message(StoryHeadline(report.story, language) + "\n");
