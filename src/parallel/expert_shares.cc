@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/message.h"
 #include "parallel/layer_number.h"
 #include "parallel/merge_stats.h"
 
@@ -52,35 +53,73 @@ std::vector<size_t> Divide(const std::vector<Weights>& cells, size_t shares) {
   return even ? out : std::vector<size_t>();
 }
 
+/// What each rank of a stage has as weights of an expert, for the first modules of experts; `take` returns false to
+/// stop.
+template <typename Take>
+Status ForExperts(const MergePool& pool, const Take& take) {
+  size_t looked = 0;
+  for (size_t stage = 0; stage < pool.Stages(); ++stage) {
+    const uint32_t first = pool.At(stage, 0);
+    const size_t nodes = pool.Graph(first).graph.nodes.size();
+    for (uint32_t i = 0; i < nodes && looked < kMostLookedAt; ++i) {
+      const uint32_t node = pool.Root(first) + i;
+      if (!IsOfExpert(pool, node)) continue;
+      std::vector<Weights> weights;
+      for (size_t cell = 0; cell < pool.Cells(); ++cell) {
+        const uint32_t peer = pool.Find(pool.At(stage, cell), pool[node].was);
+        if (peer == kNoIndex || pool[peer].op == kNoIndex) break;
+        MSP_ASSIGN_OR_RETURN(Weights of_cell, WeightsOf(pool, peer));
+        if (of_cell.empty()) break;
+        weights.push_back(std::move(of_cell));
+      }
+      if (weights.size() < pool.Cells()) continue;
+      ++looked;
+      if (!take(std::move(weights))) return OkStatus();
+    }
+  }
+  return OkStatus();
+}
+
+size_t Distinct(const std::vector<Weights>& cells) {
+  std::vector<const Weights*> known;
+  for (const Weights& cell : cells) {
+    const bool is_new = std::ranges::none_of(known, [&](const Weights* other) {
+      return std::ranges::equal(cell, *other, [](const auto& a, const auto& b) { return SameStats(a, b); });
+    });
+    if (is_new) known.push_back(&cell);
+  }
+  return known.size();
+}
+
 }  // namespace
+
+Status CheckExpertParts(const MergePool& pool) {
+  const size_t shares = pool.Shares(), cut = shares * static_cast<size_t>(pool.settings().tp);
+  if (pool.Cells() < 2) return OkStatus();
+  std::vector<size_t> found;
+  MSP_RETURN_IF_ERROR(ForExperts(pool, [&](const std::vector<Weights>& weights) {
+    found.push_back(Distinct(weights));
+    return true;
+  }));
+  // Of some experts a weight may be wrong on one rank, or may not be set yet.
+  const bool known = std::ranges::any_of(found, [&](size_t n) { return n <= shares || n == cut; });
+  if (found.empty() || known || !std::ranges::all_of(found, [&](size_t n) { return n == found[0]; })) return OkStatus();
+  return BadInput(
+      Msg("{}: each expert lies in {} parts over its ranks, neither in one nor in --tp {}: experts with tensor "
+          "parallelism of another size are not merged, compare runs whose expert_tensor_parallel_size is 1 or that of "
+          "the rest",
+          pool.Graph(0).files.dir, found[0] / shares, pool.settings().tp));
+}
 
 Status PlaceSharesByWeights(MergePool* pool) {
   const size_t shares = pool->Shares(), cells = pool->Cells();
   if (shares < 2 || cells <= shares || pool->SharesApart()) return OkStatus();
-  size_t looked = 0;
-  for (size_t stage = 0; stage < pool->Stages(); ++stage) {
-    const uint32_t first = pool->At(stage, 0);
-    const size_t nodes = pool->Graph(first).graph.nodes.size();
-    for (uint32_t i = 0; i < nodes && looked < kMostLookedAt; ++i) {
-      const uint32_t node = pool->Root(first) + i;
-      if (!IsOfExpert(*pool, node)) continue;
-      std::vector<Weights> weights;
-      for (size_t cell = 0; cell < cells; ++cell) {
-        const uint32_t peer = pool->Find(pool->At(stage, cell), (*pool)[node].was);
-        if (peer == kNoIndex || (*pool)[peer].op == kNoIndex) break;
-        MSP_ASSIGN_OR_RETURN(Weights of_cell, WeightsOf(*pool, peer));
-        if (of_cell.empty()) break;
-        weights.push_back(std::move(of_cell));
-      }
-      if (weights.size() < cells) continue;
-      ++looked;
-      std::vector<size_t> found = Divide(weights, shares);
-      if (found.empty()) continue;
-      pool->PlaceShares(std::move(found));
-      return OkStatus();
-    }
-  }
-  return OkStatus();
+  return ForExperts(*pool, [&](const std::vector<Weights>& weights) {
+    std::vector<size_t> found = Divide(weights, shares);
+    if (found.empty()) return true;
+    pool->PlaceShares(std::move(found));
+    return false;
+  });
 }
 
 }  // namespace msprobe

@@ -36,6 +36,7 @@ class MergePool {
   uint32_t Root(size_t rank) const { return base_[rank]; }
   size_t RankCount() const { return graphs_.size(); }
   RankGraph& Graph(size_t rank) { return *graphs_[rank]; }
+  const RankGraph& Graph(size_t rank) const { return *graphs_[rank]; }
   int RankNumber(uint32_t rank) const { return numbers_[rank]; }
   /// Node of a rank by the name it has there.
   uint32_t Find(size_t rank, std::string_view name) const;

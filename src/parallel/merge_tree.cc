@@ -289,6 +289,7 @@ StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& 
     MergeRootCalls(&pool);
     return Finisher(&pool, settings).Run(std::move(layout));
   }
+  MSP_RETURN_IF_ERROR(CheckExpertParts(pool));
   MSP_RETURN_IF_ERROR(PlaceSharesByWeights(&pool));
   MergeExperts(&pool);
   MSP_RETURN_IF_ERROR(MergePipeline(&pool, 0));

@@ -41,6 +41,7 @@ class Layout(NamedTuple):
     bf16: bool = False
     recompute: str = ""  # full, selective
     experts: int = 0
+    dispatcher: str = "alltoall"  # of tokens to experts; gloo has no all_gather of other sizes, as two sizes need
     layers: int = 4
     hidden: int = 32
     heads: int = 4
@@ -122,7 +123,7 @@ def config_of(layout):
         options["softmax_type"] = "learnable"
     if layout.experts:
         options |= {"num_moe_experts": layout.experts, "moe_router_topk": 2, "moe_ffn_hidden_size": layout.ffn}
-        options |= {"moe_token_dispatcher_type": "alltoall", "moe_router_load_balancing_type": "none"}
+        options |= {"moe_token_dispatcher_type": layout.dispatcher, "moe_router_load_balancing_type": "none"}
     if layout.recompute:
         options |= {"recompute_granularity": layout.recompute}
         if layout.recompute == "full":

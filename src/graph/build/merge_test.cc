@@ -276,6 +276,29 @@ TEST(MergeRanks, CallsOfStagesWithoutModules) {
   EXPECT_EQ(g.nodes[g.nodes[optimizer].parent].type, NodeType::kCollection);
 }
 
+/// Four ranks with four weights: two experts in two parts each, or one in four.
+TEST(MergeRanks, ExpertsInPartsOfTheirOwn) {
+  DumpDir dir;
+  const std::string module = "Module.mlp.experts.local_experts.0.L.forward.0";
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string weight = TensorJson(rank + 1, 0, 0, rank + 1), tensor = TensorJson(1, 0, 0, 1);
+    dir.Rank("step0/rank" + std::to_string(rank), "\"" + module + "\": null",
+             "\"" + module + "\": {\"input_args\": [" + tensor + "], \"input_kwargs\": {}, \"output\": [" + tensor +
+                 "], \"parameters\": {\"weight\": " + weight + "}}");
+  }
+  for (const int ep : {1, 2}) {
+    GraphSettings settings;
+    settings.target = dir.Path("step0");
+    settings.target_layout = Sizes(4, 4, 1, 1, ep);
+    const auto plan = PlanMerge(settings);
+    ASSERT_TRUE(plan.ok()) << plan.status().message();
+    MergeDecisions decisions;
+    const auto graph = BuildMergedGraph(*plan->graph.pairs[0].target_merge, &decisions);
+    ASSERT_EQ(graph.ok(), ep == 1) << ep;
+    if (ep == 2) EXPECT_NE(graph.status().message().find("lies in 2 parts over its ranks"), std::string::npos);
+  }
+}
+
 TEST(MergeRanks, ExpertsNeedModules) {
   DumpDir dir;
   for (const char* rank : {"step0/rank0", "step0/rank1"}) {
