@@ -135,6 +135,16 @@ def test_a_layout_against_one_rank(megatron_python, tmp_path, name, level):
     assert_silent(summary, name)
 
 
+@pytest.mark.parametrize("level", ["mix", "L0"])
+def test_one_rank_against_layouts(megatron_python, tmp_path, level):
+    """What stands for each other by its order alone is no difference, whichever run is the golden one."""
+    names = ("tp2", "pp2", "tp2pp2", "tp2sp")
+    runs = ((name, PAIRS[name].layout, "--level", level) for name in names)
+    train(megatron_python, tmp_path, ("one", "", "--level", level), *runs)
+    for name in names:
+        assert_silent(visualize(tmp_path / "one", tmp_path / name, ONE, tmp_path, PAIRS[name].merge), name)
+
+
 def test_tensors_of_a_layout_against_one_rank(megatron_python, tmp_path):
     train(megatron_python, tmp_path, ("target", "tp=2,pp=2", "--task", "tensor"), ("golden", "", "--task", "tensor"))
     assert_silent(visualize(tmp_path / "target", tmp_path / "golden", TP2PP2, tmp_path), "tp2pp2")
@@ -153,6 +163,123 @@ def test_halves_of_a_layout_against_one_rank(megatron_python, tmp_path, size):
         summary = visualize(tmp_path / name, tmp_path / goldens[one[name]], PAIRS[name].merge, tmp_path)
         assert_silent(summary, name)
         assert summary["verdict"]["text"]["en"][0].startswith("No difference"), name
+
+
+CALLS = {
+    **{
+        name: PAIRS[name]
+        for name in ("tp2", "pp2", "tp2pp2", "tp2sp", "vpp2", "distributed_optimizer", "overlap", "uneven")
+    },
+    "qk_norm": PAIRS["qk_norm"],
+    "recompute": Pair("tp=2,recompute=full", TP2),
+    "bf16": Pair("tp=2,pp=2,bf16=1", TP2PP2, "bf16=1"),
+    "pp4": Pair("pp=4,micro_batches=4", ("4", "1", "4"), "micro_batches=4"),
+    "pp2_more_micro_batches": Pair("pp=2,micro_batches=4", PP2, "micro_batches=4"),
+}
+ALL_CALLS = ("Module.all_calls.Calls.forward.0", "Module.all_calls.Calls.backward.0")
+
+
+def calls_without_partner(summary):
+    """Of the golden run's model; what communicates is of its layout."""
+    db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
+    try:
+        query = (
+            "select node_name, matched_node_link, up_node from tb_nodes where node_type = 1 and data_source = 'Bench'"
+        )
+        rows = db.execute(query).fetchall()
+    finally:
+        db.close()
+    calls = [(name, link) for name, link, up in rows if up in ALL_CALLS and not name.startswith("Distributed.")]
+    assert calls
+    return [name for name, link in calls if link in ("[]", "", None)]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_a_layout_against_one_rank(megatron_python, tmp_path, name):
+    """Level L1, where no modules say what belongs together."""
+    pair = CALLS[name]
+    options = ("--level", "L1")
+    train(megatron_python, tmp_path, ("target", pair.layout, *options), ("golden", pair.one, *options))
+    summary = visualize(tmp_path / "target", tmp_path / "golden", pair.merge, tmp_path)
+    assert_silent(summary, name)
+    checks = ("Tensor.__eq__.", "Torch.all.")  # with sequence parallelism it makes fewer of them, and others
+    left = calls_without_partner(summary)
+    assert [call for call in left if not (name == "tp2sp" and call.startswith(checks))] == []
+    if name in ("tp2", "pp2", "tp2pp2", "tp2sp"):
+        assert_silent(visualize(tmp_path / "golden", tmp_path / "target", ONE, tmp_path, pair.merge), name)
+
+
+def test_calls_do_not_tell_the_experts_of_a_rank(megatron_python, tmp_path):
+    pair = PAIRS["ep2"]
+    options = ("--level", "L1")
+    train(megatron_python, tmp_path, ("target", pair.layout, *options), ("golden", pair.one, *options))
+    command = [
+        "graph_visualize",
+        "-tp",
+        tmp_path / "target" / "step0",
+        "-gp",
+        tmp_path / "golden" / "step0",
+        "-o",
+        tmp_path,
+    ]
+    done = run([*command, "--rank_size", "2", "1", "--tp", "1", "1", "--pp", "1", "1", "--ep", "2", "1"], check=False)
+    assert done.returncode == 3
+    assert "dump again at level L0 or mix" in done.stderr
+
+
+def test_experts_of_a_tensor_parallel_size_of_their_own(megatron_python, tmp_path):
+    experts = "experts=4,groups=4,dispatcher=allgather"
+    options = ("--level", "L0")
+    train(
+        megatron_python,
+        tmp_path,
+        ("target", f"tp=4,sp=1,ep=2,etp=2,{experts}", *options),
+        ("golden", f"custom_norm=1,{experts}", *options),
+    )
+    command = ["graph_visualize", "-tp", tmp_path / "target" / "step0", "-gp", tmp_path / "golden" / "step0"]
+    sizes = ["--rank_size", "4", "1", "--tp", "4", "1", "--pp", "1", "1", "--ep", "2", "1"]
+    done = run([*command, "-o", tmp_path, *sizes], check=False)
+    assert done.returncode == 3
+    assert "each expert lies in 2 parts over its ranks" in done.stderr
+
+
+CALLS_OF_FAULTS = {  # the calls that show it first, by what they are
+    "qkv_rank1": "Tensor.t_rank2.0",
+    "fc1_all": "Tensor.t.6",
+    "proj_rank0": "Tensor.t_rank2.5",
+    "norm_weight": "Torch.matmul_rank2.0",
+    "norm_rank1": "Torch.matmul.6",
+    "eps": "Torch.matmul.4",
+    "rotary_base": "Torch.outer.0",
+    "scale": "Functional.softmax_rank2.0",
+    "no_reduction": "Tensor.__add__.12",
+    "doubled_reduction": "Functional.dropout_rank2.1",
+    "nan_rank1": "Tensor.t_rank2.7",
+    "fc2_output": "Functional.dropout_rank2.2",
+    "gradient": "Tensor.matmul.4",
+    "gradient_rank1": "Tensor.matmul_rank2.12",
+    "key_bias": "Tensor.__add___rank2.7",
+    "gate_rank0": "Tensor.t.2",
+    "mask": "Functional.softmax.1",
+    "gelu": "Tensor.__mul___rank2.8",
+    "wrong_group": "Tensor.__add___rank2.4",
+    "no_backward_reduction": "Tensor.matmul.2",
+    "output_rank0": "Tensor.t_rank2.8",
+    "final_norm": "Torch.matmul_rank2.8",
+}
+
+
+def test_planted_faults_at_calls(megatron_python, tmp_path):
+    pair = PAIRS["tp2pp2"]
+    options = ("--level", "L1")
+    faults = ((name, pair.layout, *options, "--fault", name) for name in CALLS_OF_FAULTS)
+    train(megatron_python, tmp_path, ("golden", "", *options), *faults)
+    wrong = []
+    for name, call in CALLS_OF_FAULTS.items():
+        origins = visualize(tmp_path / name, tmp_path / "golden", pair.merge, tmp_path)["verdict"]["origins"]
+        if not (origins and origins[0]["op"].startswith(f"{call}.") and has_rank(origins[0], name)):
+            wrong.append((name, origins[:1]))
+    assert wrong == []
 
 
 BETWEEN = {"tp2": TP2, "pp2": PP2, "tp2pp2": TP2PP2, "tp2sp": TP2}
@@ -177,7 +304,7 @@ def test_how_a_parameter_is_split_is_read_from_its_attributes(megatron_python, t
 
 
 @pytest.mark.parametrize("bf16", ["", ",bf16=1"])
-@pytest.mark.parametrize("level", ["mix", "L0"])
+@pytest.mark.parametrize("level", ["mix", "L0", "L1"])
 def test_two_layouts(megatron_python, tmp_path, level, bf16):
     options = ("--level", level)
     train(megatron_python, tmp_path, *((name, PAIRS[name].layout + bf16, *options) for name in BETWEEN))

@@ -223,12 +223,13 @@ def test_the_suggestion_holds_the_table(recorded, tmp_path, side):
     assert set(filter(None, template)) <= set(lines)
 
 
+@pytest.mark.parametrize("level", ["mix", "L0"])
 @pytest.mark.parametrize("how", ["none", "template"])
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_the_graph_says_the_same(recorded, tmp_path, dtype, side, how):
-    clean = {s: job(s, dtype, "mix") for s in SIDES}
-    faulty = {**clean, "megatron": job("megatron", dtype, "mix", fault="output")}
+def test_the_graph_says_the_same(recorded, tmp_path, dtype, side, how, level):
+    clean = {s: job(s, dtype, level) for s in SIDES}
+    faulty = {**clean, "megatron": job("megatron", dtype, level, fault="output")}
     recorded(*clean.values(), faulty["megatron"])
     for jobs, place in ((clean, None), (faulty, FAULTS["output"])):
         target, golden = directed(side, *recorded(*jobs.values()))

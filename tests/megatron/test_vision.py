@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from test_two_programs import SIDES, directed, job, mapping_options, plan, recorder, run, unwrapped, verdict
+from test_two_programs import SIDES, directed, job, mapping_options, nodes, plan, recorder, run, unwrapped, verdict
 
 TEMPLATES = {"megatron": "qwen2.5-vl:mindspeed-llamafactory", "hugging": "qwen2.5-vl:llamafactory-mindspeed"}
 VISION = ("image_encoder.encoder.blocks.layers.{}", "visual.blocks.{}")
@@ -100,6 +100,31 @@ def test_planted_faults_are_named(recorded, tmp_path, dtype, side, how):
         if named != FAULTS[fault][SIDES.index(side)]:
             wrong.append((faulted, fault, named, said["text"]["en"][0]))
     assert not wrong
+
+
+@pytest.mark.parametrize("how", ["none", "template"])
+@pytest.mark.parametrize("level", ["mix", "L0"])
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_the_graph_says_the_same(recorded, tmp_path, dtype, side, level, how):
+    clean = {s: job(s, dtype, level) for s in SIDES}
+    faulty = {**clean, "megatron": job("megatron", dtype, level, fault="vision norm")}
+    recorded(*clean.values(), faulty["megatron"])
+    for jobs, place in ((clean, None), (faulty, FAULTS["vision norm"])):
+        target, golden = directed(side, *recorded(*jobs.values()))
+        out = tmp_path / ("clean" if place is None else "faulty")
+        options = mapping_options(how, target, golden, side, tmp_path, TEMPLATES)
+        text = run("graph_visualize", "-tp", target, "-gp", golden, "-o", out, *options)
+        if place:
+            assert f"{place[SIDES.index(side)]}.weight " in text.splitlines()[0]
+            continue
+        assert text.startswith("No difference beyond rounding")
+        rows = nodes(next(out.glob("*.vis.db")))
+        assert [name for name, index, _ in rows["NPU"] if index not in (None, 0)] == []
+        for at, source in enumerate(("NPU", "Bench")):
+            alone = {path_of(name) for name, _, link in rows[source] if ".forward." in name and not link}
+            column = at if side == "megatron" else 1 - at
+            assert [pair for pair in TABLE.items() if pair[column] in alone] == []
 
 
 def test_the_suggestion_holds_the_table(recorded, tmp_path):
