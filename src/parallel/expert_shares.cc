@@ -105,9 +105,8 @@ Status CheckExpertParts(const MergePool& pool) {
   const bool known = std::ranges::any_of(found, [&](size_t n) { return n <= shares || n == cut; });
   if (found.empty() || known || !std::ranges::all_of(found, [&](size_t n) { return n == found[0]; })) return OkStatus();
   return BadInput(
-      Msg("{}: each expert lies in {} parts over its ranks, neither in one nor in --tp {}: experts with tensor "
-          "parallelism of another size are not merged, compare runs whose expert_tensor_parallel_size is 1 or that of "
-          "the rest",
+      Msg("{}: each expert lies in {} parts, neither 1 nor --tp {}: compare runs whose expert_tensor_parallel_size is "
+          "one of them",
           pool.Graph(0).files.dir, found[0] / shares, pool.settings().tp));
 }
 
