@@ -14,6 +14,16 @@ namespace {
 
 constexpr double kSameFactor = 1e-3;
 
+/// With as many digits as tell it from 1.
+std::string FactorText(double factor) {
+  std::string out;
+  for (int digits = 6; digits <= 12; ++digits) {
+    out = fmt::format("{:.{}g}", factor, digits);
+    if (out != "1") break;
+  }
+  return out;
+}
+
 bool NearFactor(double a, double b) { return std::abs(a - b) <= kSameFactor * std::abs(b); }
 
 int AxisSize(const RankParts& parts, const std::string& axis) {
@@ -39,7 +49,16 @@ bool IsReplicaOver(const RankMapping& mapping, const std::string& axis) {
                      [&](const AxisPlace& a) { return a.axis == axis && a.role == AxisRole::kReplica; });
 }
 
-/// The axes whose size this factor is, or one over it; those that fit the tensor best come first.
+/// Whether a factor below or above 1 on this tensor may come from this axis, where another one has the same size.
+bool MayBeOf(const std::string& axis, double factor, const RankParts& parts, const RankMapping& mapping,
+             const FactorSizes& sizes) {
+  if (axis == "pp") return CoordinatesOf(parts.ranks).contains("pp");
+  if (!sizes.gradient) return axis != "dp";  // no result is reduced over rows
+  if (axis == "tp" && (sizes.for_all || !IsReplicaOver(mapping, "tp"))) return false;
+  return factor > 1 || !sizes.alike.contains(axis);  // a mean of what is the same divides nothing
+}
+
+/// The axes whose size this factor is, or one over it, as far as nothing tells which; tp comes first.
 std::vector<std::string> AxesOfFactor(double factor, const RankParts& parts, const RankMapping& mapping,
                                       const FactorSizes& sizes) {
   std::vector<std::string> out;
@@ -47,11 +66,17 @@ std::vector<std::string> AxesOfFactor(double factor, const RankParts& parts, con
     const double size = AxisSize(parts, axis);
     if (NearFactor(factor, size) || NearFactor(factor, 1 / size)) out.push_back(axis);
   }
-  const bool data_first = sizes.gradient && (sizes.for_all || !IsReplicaOver(mapping, "tp"));
-  std::stable_sort(out.begin(), out.end(), [&](const std::string& a, const std::string& b) {
-    const auto place = [&](const std::string& axis) { return axis == (data_first ? "dp" : "tp") ? 0 : 1; };
-    return place(a) < place(b);
-  });
+  std::stable_partition(out.begin(), out.end(), [](const std::string& axis) { return axis == "tp"; });
+  std::vector<std::string> likely;
+  for (const std::string& axis : out) {
+    if (MayBeOf(axis, factor, parts, mapping, sizes)) likely.push_back(axis);
+  }
+  return likely.empty() ? out : likely;
+}
+
+Message SizesText(const std::vector<std::string>& axes) {
+  Message out(axes.front());
+  for (size_t i = 1; i < axes.size(); ++i) out = Msg("{} or of {}", out, axes[i]);
   return out;
 }
 
@@ -164,7 +189,9 @@ std::optional<ParityCause> CommonFactor(const RankParts& parts, const PartsCompa
   const std::vector<size_t> bad = found.bad();
   std::optional<double> common;
   for (const size_t i : bad) {
-    const auto factor = FactorBetween(values[i], found.expected[i], 4 * found.bounds[i]);
+    // A factor that leaves most of the difference explains nothing.
+    const double left = std::min(4 * found.bounds[i], found.errors[i] / 4);
+    const auto factor = FactorBetween(values[i], found.expected[i], left);
     if (!factor || (common && !NearFactor(*factor, *common))) return std::nullopt;
     common = factor;
   }
@@ -246,32 +273,33 @@ std::string AxisWith(const std::vector<const ParityRank*>& ranks, const std::vec
 ParityCause ExplainFactor(double factor, const RankParts& parts, const std::vector<size_t>& bad,
                           const RankMapping& mapping, const FactorSizes& sizes) {
   ParityCause cause;
+  const std::string by = FactorText(factor);
   cause.kind = CauseKind::kScaled, cause.factor = factor, cause.ranks = RanksOf(parts, bad);
   if (bad.size() < parts.size()) {
     if (AreReplicas(parts, bad, mapping)) cause.kind = CauseKind::kReplicaDrift;
-    cause.text = Msg("{:.6g} times what it should be on ranks {} alone", factor, RanksText(cause.ranks));
+    cause.text = Msg("{} times what it should be on ranks {} alone", by, RanksText(cause.ranks));
     return cause;
   }
   const std::vector<std::string> axes = AxesOfFactor(factor, parts, mapping, sizes);
   const bool micro = sizes.micro_batches > 1 &&
                      (NearFactor(factor, sizes.micro_batches) || NearFactor(factor * sizes.micro_batches, 1));
   if (axes.empty() || (micro && !sizes.gradient && axes.front() != "tp")) {
-    cause.text = micro ? Msg("scaled by {:.6g}: {} micro batches", factor, sizes.micro_batches)
-                       : Msg("scaled by {:.6g}", factor);
+    cause.text = micro ? Msg("scaled by {}: {} micro batches", by, sizes.micro_batches) : Msg("scaled by {}", by);
     return cause;
   }
   cause.axis = axes.front();
   const bool data = sizes.gradient && cause.axis != "tp";
+  const Message of = SizesText(axes);
   const Message also = micro ? Msg(" (or by the number of micro batches)") : Message();
   if (factor > 1) {
     cause.kind = data ? CauseKind::kSumForMean : CauseKind::kReducedTwice;
-    cause.text = data ? Msg("scaled by {:.6g}, the size of {}: summed where it must be averaged, or reduced twice{}",
-                            factor, cause.axis, also)
-                      : Msg("scaled by {:.6g}, the size of {}: reduced twice{}", factor, cause.axis, also);
+    cause.text =
+        data ? Msg("scaled by {}, the size of {}: summed where it must be averaged, or reduced twice{}", by, of, also)
+             : Msg("scaled by {}, the size of {}: reduced twice{}", by, of, also);
   } else {
     cause.kind = CauseKind::kMeanForSum;
-    cause.text = Msg("scaled by {:.6g}, one over the size of {}: averaged where it must be summed, or averaged twice{}",
-                     factor, cause.axis, also);
+    cause.text = Msg("scaled by {}, one over the size of {}: averaged where it must be summed, or averaged twice{}", by,
+                     of, also);
   }
   return cause;
 }
@@ -302,15 +330,22 @@ ParityCause ExplainParts(const RankParts& parts, const PartsComparison& found, c
     cause.text = Msg("zero on ranks {}", RanksText(cause.ranks));
     return cause;
   }
-  if (bad.size() == parts.size()) {
+  const bool all = bad.size() == parts.size(), replica = !all && AreReplicas(parts, bad, found.mapping);
+  if (!all) cause.kind = replica ? CauseKind::kReplicaDrift : CauseKind::kOneRank;
+  if (!std::isfinite(found.worst())) {
+    const auto nothing = [&](size_t i) { return SumOfSquares(found.expected[i]) == 0; };
+    cause.text = std::all_of(bad.begin(), bad.end(), nothing)
+                     ? Msg("not zero on ranks {}, where the reference is zero", RanksText(cause.ranks))
+                     : Msg("some values on ranks {} are not finite", RanksText(cause.ranks));
+    return cause;
+  }
+  if (all) {
     const bool everywhere = static_cast<int>(bad.size()) == parts.ranks.front()->world;
     cause.text = everywhere ? Msg("it differs by {:.3g} of its norm on all ranks", found.worst())
                             : Msg("it differs by {:.3g} of its norm on ranks {}, which have it", found.worst(),
                                   RanksText(cause.ranks));
     return cause;
   }
-  const bool replica = AreReplicas(parts, bad, found.mapping);
-  cause.kind = replica ? CauseKind::kReplicaDrift : CauseKind::kOneRank;
   cause.text =
       replica ? Msg("a replica that drifted: ranks {} differ from the others by {:.3g} of its norm",
                     RanksText(cause.ranks), found.worst())

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +32,10 @@ struct ParityCause {
 /// What sizes a factor may come from.
 struct FactorSizes {
   int micro_batches = 1;
-  bool gradient = false;  // of a parameter, after its reduction
-  bool for_all = false;   // every gradient has this factor
-  bool reduced = true;    // it comes from a reduction: no parameter before a step does
+  bool gradient = false;        // of a parameter, after its reduction
+  bool for_all = false;         // every gradient has this factor
+  bool reduced = true;          // it comes from a reduction: no parameter before a step does
+  std::set<std::string> alike;  // axes on whose ranks what came into the reduction is the same
 };
 
 /// "[0, 2]"
@@ -55,8 +57,13 @@ std::optional<ParityCause> ExplainExchange(const RankParts& parts, const PartsCo
 std::optional<ParityCause> ExplainTied(const RankParts& parts, const PartsComparison& found, const std::string& other,
                                        const RankParts& copy);
 
+/// The axes on whose ranks what they bring into a reduction is the same.
+std::set<std::string> AxesAlike(const RankParts& before);
+
 /// By how much a reduction multiplies what the ranks brought, their mean being 1; without any reference.
 std::optional<double> ReducedBy(const RankParts& parts, const RankParts& before);
+/// What most reductions of these ranks multiply by.
+double UsualReduction(const ParityRun& ranks, const ParityRank& reference, int step);
 /// Of a gradient whose inputs differ already: what its reduction does otherwise than `usual` ones of the same run.
 std::optional<ParityCause> ExplainApart(const RankParts& parts, const PartsComparison& found, const RankParts& before,
                                         double usual, const FactorSizes& sizes);

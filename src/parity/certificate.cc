@@ -96,8 +96,8 @@ std::vector<Judgement> ParityCertificate::Judgements() const {
   }
   for (const ParityFinding& finding : result.findings) {
     Judgement& one = out.emplace_back();
-    one.kind = out.size() == 1 ? JudgementKind::kBug : JudgementKind::kInherited;
-    one.about = Msg("{} {}", PhaseWords(finding.phase), finding.name);
+    one.kind = out.size() == 1 || finding.apart ? JudgementKind::kBug : JudgementKind::kInherited;
+    one.about = finding.About();
     one.figure = finding.bound > 0 ? std::optional(finding.error / finding.bound) : std::nullopt;
     one.evidence.push_back(finding.cause.text);
     one.basis = finding.law ? Msg("what has to hold between ranks") : Msg("rounding of this model and these data");
@@ -158,16 +158,10 @@ Message ParityCertificate::Text() const {
     out += Msg("  {}: {} compared, {} bit-equal, {} within rounding, {} summands, {} differ\n", PhaseWords(phase),
                c.all, c.bits, c.rounding, c.sums, c.differ);
   }
-  size_t behind = 0;
-  std::set<std::string> told;  // phases
-  for (size_t i = 0; i < result.findings.size(); ++i) {
-    const bool first = told.insert(result.findings[i].phase).second;
-    if (i == 0) continue;
-    const bool own = result.findings[i].apart || (result.findings[i].law && first);
-    if (own) out += Msg("  also: {}\n", result.findings[i].Sentence());
-    behind += !own;
+  for (const ParityFinding& finding : result.findings) {
+    if (finding.apart) out += Msg("  also: {}\n", finding.Sentence());
   }
-  if (behind > 0) out += Msg("  behind it {} more differ: parity.json lists them\n", behind);
+  if (result.inherited > 0) out += Msg("  behind it {} more differ: parity.json lists them\n", result.inherited);
   for (const Message& note : result.notes) out += Msg("  note: {}\n", note);
   for (const auto& [why, names] : result.not_compared) {
     out += Msg("  not compared ({}): {}\n", KnownText(why), Message(Few(names)));
@@ -207,6 +201,7 @@ std::string ParityCertificate::Json() const {
     json.Member("error", f.error);
     json.Member("bound", f.bound);
     json.Member("law", f.law);
+    json.Member("apart", f.apart);
     json.EndObject();
   });
   json.ObjectMember("not_compared", [&] {

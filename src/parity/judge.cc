@@ -4,7 +4,11 @@
 #include <cmath>
 #include <set>
 
+#include "parity/all_gradients.h"
+#include "parity/apart.h"
+#include "parity/carried.h"
 #include "parity/doubt.h"
+#include "parity/losses.h"
 #include "parity/own_means.h"
 #include "tensor/kernels/finfo.h"
 
@@ -23,8 +27,10 @@ std::string CallOf(const std::string& name) {
 
 class StepJudge {
  public:
-  StepJudge(const ParityRuns& runs, int step, ParityResult* result)
-      : runs_(runs), reference_(runs.reference.front()), step_(step), result_(*result), own_(step) {}
+  StepJudge(const ParityRuns& runs, int step, CarriedDoubt* carried, ParityResult* result)
+      : runs_(runs), reference_(runs.reference.front()), step_(step), carried_(*carried), result_(*result), own_(step) {
+    carried_.Next();
+  }
 
   void Run() {
     Parameters();
@@ -40,10 +46,18 @@ class StepJudge {
   }
 
  private:
+  WholeValues Recorded(const std::string& phase, const ParityEntry& entry) const {
+    return WholeOf(entry, runs_.rounded.empty() ? nullptr : runs_.rounded.front().phase(step_, phase).Find(entry.name));
+  }
+
   WholeValues Whole(const std::string& phase, const ParityEntry& entry) const {
-    const ParityEntry* rounded =
-        runs_.rounded.empty() ? nullptr : runs_.rounded.front().phase(step_, phase).Find(entry.name);
-    return WholeOf(entry, rounded);
+    WholeValues whole = Recorded(phase, entry);
+    // What is computed from parameters that are farther away is so, too.
+    const double stretch = carried_.stretch();
+    for (size_t e = 0; stretch > 1 && e < whole.rounded.size(); ++e) {
+      whole.rounded[e] = whole.values[e] + stretch * (whole.rounded[e] - whole.values[e]);
+    }
+    return whole;
   }
 
   void NotCompared(const std::string& why, const std::string& what) { result_.not_compared[why].push_back(what); }
@@ -58,7 +72,8 @@ class StepJudge {
 
   FactorSizes Sizes(bool gradient) const {
     FactorSizes sizes;
-    sizes.micro_batches = static_cast<int>(std::max<size_t>(1, reference_.phase(step_, "loss").entries.size()));
+    const size_t golden = reference_.phase(step_, "loss").entries.size();
+    sizes.micro_batches = static_cast<int>(std::max({size_t{1}, golden, LossesOf(runs_.ranks, step_)}));
     sizes.gradient = gradient;
     return sizes;
   }
@@ -118,9 +133,10 @@ class StepJudge {
     sizes.reduced = false;
     Each("parameter", [&](const ParityEntry& entry, const RankParts& parts) {
       const WholeValues whole = WholeOf(entry, nullptr);
-      const PartsComparison found = CompareParts(parts, whole);
+      PartsComparison found = CompareParts(parts, whole);
       if (found.kind == PartsKind::kNotCompared)
         return NotCompared("no mapping fits its sizes", "parameter " + entry.name);
+      carried_.Allow(entry.name, parts, &found);
       Row("parameter", entry.name, found);
       mappings_[entry.name] = found.mapping;
       const bool same = found.kind != PartsKind::kDiffers && found.kind != PartsKind::kSum;
@@ -230,10 +246,18 @@ class StepJudge {
   }
 
   void Losses() {
+    const size_t number = LossesOf(runs_.ranks, step_), golden = reference_.phase(step_, "loss").entries.size();
+    if (number > 0 && golden > 0 && number != golden) {
+      const MicroBatches all = CompareMicroBatches(runs_.ranks, runs_.reference, runs_.rounded, step_);
+      const std::string name = "mean of " + std::to_string(number);
+      return all.found.kind == PartsKind::kNotCompared
+                 ? NotCompared("the reference has another number of micro batches", "loss " + name)
+                 : Row("loss", name, all.found);
+    }
     Each("loss", [&](const ParityEntry& entry, const RankParts& parts) {
       const WholeValues whole = Whole("loss", entry);
       PartsComparison found = CompareParts(parts, whole);
-      if (found.kind == PartsKind::kDiffers && LiesAmong(parts, whole)) found.kind = PartsKind::kEqual;
+      if (found.kind == PartsKind::kDiffers) AllowOwnRows(parts, whole, &found);
       Row("loss", entry.name, found);
       if (found.kind != PartsKind::kDiffers) return;
       double mean = 0;
@@ -263,14 +287,8 @@ class StepJudge {
     return out;
   }
 
-  struct Gradient {
-    std::string name;
-    RankParts parts;
-    PartsComparison found;
-  };
-
   void Gradients() {
-    std::vector<Gradient> wrong;
+    std::vector<WrongGradient> wrong;
     size_t all = 0;
     for (const ParityEntry* entry : GradientOrder()) {
       RankParts parts = PartsOf(runs_.ranks, step_, "gradient", entry->name);
@@ -287,41 +305,49 @@ class StepJudge {
       ++all;
       if (found.kind == PartsKind::kDiffers) wrong.push_back({entry->name, std::move(parts), std::move(found)});
     }
-    FactorSizes sizes = Sizes(true);
-    sizes.for_all = wrong.size() * 10 >= all * 9;
-    std::optional<double> usual;
-    for (const Gradient& one : wrong) {
-      const RankParts before = PartsOf(runs_.ranks, step_, "local", one.name);
-      std::optional<ParityCause> cause = ExplainReduction(one.parts, one.found, before, sizes);
-      if (!cause) cause = Tied(one);
-      if (cause) {
-        Find("gradient", one.name, *cause, one.found);
-        continue;
+    const std::optional<double> of_all = FactorOfAll(wrong, all);
+    if (of_all && result_.findings.empty() && !IsNumber(*of_all, wrong.front())) {
+      if (auto cause = ExplainClip(*of_all, wrong, runs_.reference, step_)) {
+        Find("norm", "", *cause, wrong.front().found);
       }
-      if (!usual) usual = UsualReduction();
-      FactorSizes own = sizes;
-      own.for_all = false;
-      cause = ExplainApart(one.parts, one.found, before, *usual, own);
-      Find("gradient", one.name, cause ? *cause : ExplainParts(one.parts, one.found, sizes), one.found);
-      result_.findings.back().apart = cause.has_value() && result_.findings.size() > 1;
     }
+    ExplainGradients(wrong, wrong.size() * 10 >= all * 9, of_all.has_value());
   }
 
-  /// What most reductions of this run multiply by.
-  double UsualReduction() const {
-    std::vector<double> all;
-    for (const ParityEntry& entry : reference_.phase(step_, "gradient").entries) {
-      const auto own = ReducedBy(PartsOf(runs_.ranks, step_, "gradient", entry.name),
-                                 PartsOf(runs_.ranks, step_, "local", entry.name));
-      if (own) all.push_back(*own);
+  /// Whether a factor is the size of an axis, or the number of micro batches.
+  bool IsNumber(double factor, const WrongGradient& one) const {
+    const double micro = Sizes(true).micro_batches;
+    return !ExplainFactor(factor, one.parts, one.found.bad(), one.found.mapping, Sizes(true)).axis.empty() ||
+           std::abs(factor / micro - 1) < 1e-3 || std::abs(factor * micro - 1) < 1e-3;
+  }
+
+  void ExplainGradients(const std::vector<WrongGradient>& wrong, bool nearly_all, bool one_factor) {
+    FactorSizes sizes = Sizes(true);
+    sizes.for_all = nearly_all;
+    std::optional<double> usual;
+    for (const WrongGradient& one : wrong) {
+      const RankParts before = PartsOf(runs_.ranks, step_, "local", one.name);
+      sizes.alike = AxesAlike(before);
+      std::optional<ParityCause> cause = ExplainReduction(one.parts, one.found, before, sizes);
+      if (!cause) cause = Tied(one);
+      bool apart = false;
+      if (!cause) {
+        if (!usual) usual = UsualReduction(runs_.ranks, reference_, step_);
+        FactorSizes own = sizes;
+        own.for_all = false;
+        cause = ExplainApart(one.parts, one.found, before, *usual, own);
+        apart = cause.has_value() && !result_.findings.empty();
+        if (!cause) cause = ExplainParts(one.parts, one.found, sizes);
+      }
+      if (one_factor && &one == &wrong.front())
+        cause->text = Msg("{}; all {} gradients have this factor", cause->text, wrong.size());
+      Find("gradient", one.name, *cause, one.found);
+      result_.findings.back().apart = apart;
     }
-    if (all.empty()) return 1;
-    std::nth_element(all.begin(), all.begin() + static_cast<int64_t>(all.size() / 2), all.end());
-    return all[all.size() / 2];
   }
 
   /// A weight of two stages has a second name on the last one, which the reference does not have.
-  std::optional<ParityCause> Tied(const Gradient& one) const {
+  std::optional<ParityCause> Tied(const WrongGradient& one) const {
     std::set<std::string> told;
     for (const ParityRank& rank : runs_.ranks) {
       for (const ParityEntry& entry : rank.phase(step_, "gradient").entries) {
@@ -387,15 +413,39 @@ class StepJudge {
         return NotCompared("no mapping fits its sizes", "updated " + entry.name);
       // A change is stored as the difference of two numbers of the parameter's size.
       const double moved = std::sqrt(SumOfSquares(whole.values));
+      if (moved == 0) BySize(change, size, entry.dtype, &found);
       const double least = moved > 0 ? 2 * InfoOf(entry.dtype).eps() * size / moved : 0;
       for (double& bound : found.bounds) bound = std::max(bound, least);
       if (found.kind == PartsKind::kDiffers) AllowForGradient(change, whole, entry.name, &found);
       if (found.kind == PartsKind::kDiffers && found.bad().empty()) found.kind = PartsKind::kEqual;
       Row("updated", entry.name, found);
+      if (found.kind != PartsKind::kSum) carried_.Keep(entry.name, after, Recorded("updated", entry), found.mapping);
       if (found.kind == PartsKind::kDiffers || found.kind == PartsKind::kSum) {
-        Find("updated", entry.name, ExplainParts(change, found, Sizes(false)), found);
+        Find("updated", entry.name, ExplainUpdate(entry.name, change, found), found);
       }
     });
+  }
+
+  /// What the optimizer makes of a gradient that is wrong is wrong where that is.
+  ParityCause ExplainUpdate(const std::string& name, const RankParts& change, const PartsComparison& found) const {
+    const auto source = std::find_if(result_.findings.begin(), result_.findings.end(), [&](const ParityFinding& f) {
+      return f.step == step_ && f.phase == "gradient" && f.name == name;
+    });
+    if (source == result_.findings.end() || !std::isfinite(found.worst())) {
+      return ExplainParts(change, found, Sizes(false));
+    }
+    const std::vector<int>& ranks = source->cause.ranks;
+    return {CauseKind::kUnexplained,
+            Msg("it differs by {:.3g} of its norm, as its gradient does on ranks {}", found.worst(), RanksText(ranks)),
+            ranks, "", std::nullopt};
+  }
+
+  /// What the reference leaves as it is may move by a rounding of the parameter.
+  static void BySize(const RankParts& change, double size, DType dtype, PartsComparison* found) {
+    for (size_t i = 0; i < change.size(); ++i) {
+      found->errors[i] = size > 0 ? std::sqrt(SumOfSquares(change.values[i])) / size : found->errors[i];
+      found->bounds[i] = 2 * InfoOf(dtype).eps();
+    }
   }
 
   void AllowForGradient(const RankParts& change, const WholeValues& whole, const std::string& name,
@@ -412,64 +462,30 @@ class StepJudge {
   const ParityRuns& runs_;
   const ParityRank& reference_;
   int step_;
+  CarriedDoubt& carried_;
   ParityResult& result_;
   std::map<std::string, RankMapping> mappings_;                  // of parameters
   std::map<std::string, std::map<std::string, double>> scales_;  // call -> ranks with the same data -> factor
   OwnMeans own_;
 };
 
-void TakeNotes(const ParityRun& run, ParityResult* result) {
-  std::set<std::string> unknown;
-  for (const ParityRank& rank : run) {
-    for (const ParityEntry& entry : rank.phase(0, "parameter").entries) {
-      if (entry.unknown.empty() || !unknown.insert(entry.name).second) continue;
-      result->notes.push_back(
-          Msg("{} says that it is split, and not along which dimension: it is taken by its size", entry.name));
-    }
-    if (!rank.lost.empty() && result->findings.empty() && !result->cannot_say) {
-      result->cannot_say = Msg("msprobe failed on rank {} while it looked at the training ({}): see its messages",
-                               rank.rank, rank.lost.front());
-    }
-    for (const auto& [why, what] : rank.notes) {
-      std::vector<std::string>& list = result->not_compared[why];
-      for (const std::string& one : what) {
-        if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
-      }
-    }
-  }
-}
-
 }  // namespace
-
-Message PhaseWords(std::string_view phase) {
-  if (phase == "parameter") return Msg("the parameter before the step");
-  if (phase == "input") return Msg("the input of the model");
-  if (phase == "forward") return Msg("the result of the module");
-  if (phase == "loss") return Msg("the loss");
-  if (phase == "backward") return Msg("the gradient of the result of the module");
-  if (phase == "gradient") return Msg("the gradient of the parameter");
-  if (phase == "norm") return Msg("the norm of the gradients");
-  if (phase == "clipped") return Msg("the clipped gradient of the parameter");
-  if (phase == "dropout") return Msg("what is dropped");
-  if (phase == "state") return Msg("the state of the optimizer");
-  return Msg("the parameter after the step");
-}
-
-Message ParityFinding::Sentence() const { return Msg("step {}: {} {}: {}", step, PhaseWords(phase), name, cause.text); }
 
 ParityResult JudgeParity(const ParityRuns& runs) {
   ParityResult result;
+  CarriedDoubt carried;
   int steps = 0;
   for (const ParityRank& rank : runs.ranks) steps = std::max(steps, rank.steps);
   for (int step = 0; step < steps && !result.cannot_say; ++step) {
     const size_t before = result.findings.size();
-    if (!runs.reference.empty()) StepJudge(runs, step, &result).Run();
+    if (!runs.reference.empty()) StepJudge(runs, step, &carried, &result).Run();
     JudgeLaws(runs, step, &result);
     if (result.findings.size() > before) break;  // what follows is computed from it
   }
   TakeNotes(runs.ranks, &result);
   TakeNotes(runs.reference, &result);
-  if (result.findings.size() > 1) result.inherited = result.findings.size() - 1;
+  MarkApart(&result);
+  for (size_t i = 1; i < result.findings.size(); ++i) result.inherited += !result.findings[i].apart;
   return result;
 }
 

@@ -1,5 +1,6 @@
 // What has to hold between the ranks of one run, whatever it computes.
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@ namespace msprobe {
 namespace {
 
 constexpr int64_t kEnough = 16;  // elements that are not equal by chance
+constexpr double kOwn = 1e-6;    // as near is a gradient to what it was before any reduction
 
 bool IsConstant(const ParityEntry& entry) {
   const std::vector<double> values = ElementsOf(entry);
@@ -125,31 +127,63 @@ void NoteUnknown(const ParityRun& ranks, ParityResult* result) {
   }
 }
 
+/// Whether each of these has the gradient that it had before any reduction, by one factor.
+bool EachHasItsOwn(const RankParts& parts, const std::vector<size_t>& same, const RankParts& before) {
+  std::optional<double> common;
+  for (const size_t i : same) {
+    const auto own = std::find(before.ranks.begin(), before.ranks.end(), parts.ranks[i]);
+    if (own == before.ranks.end()) return false;
+    const auto& local = before.values[static_cast<size_t>(own - before.ranks.begin())];
+    const auto factor = FactorBetween(parts.values[i], local, kOwn);
+    if (!factor || (common && std::abs(*factor / *common - 1) > kOwn)) return false;
+    common = factor;
+  }
+  return common.has_value();
+}
+
+/// Which of these have the same bits: "[0, 1] [2, 3]".
+std::string AlikeText(const RankParts& parts, const std::vector<size_t>& replicas) {
+  std::vector<std::vector<size_t>> alike;
+  for (const size_t i : replicas) {
+    const auto same = std::find_if(alike.begin(), alike.end(), [&](const std::vector<size_t>& one) {
+      return SameBytes(*parts.entries[i], *parts.entries[one.front()]);
+    });
+    same == alike.end() ? alike.push_back({i}) : same->push_back(i);
+  }
+  std::string out;
+  for (const std::vector<size_t>& one : alike) out += (out.empty() ? "" : " ") + RanksText(RanksOf(parts, one));
+  return out;
+}
+
 /// True where parts that have to be alike are not.
-bool JudgeGroup(const RankParts& parts, const std::vector<size_t>& same, int step, const std::string& phase,
-                const std::string& name, ParityResult* result) {
+bool JudgeGroup(const RankParts& parts, const std::vector<size_t>& same, const RankParts& before, int step,
+                const std::string& phase, const std::string& name, ParityResult* result) {
   const size_t first = same.front();
   const bool equal = std::all_of(same.begin(), same.end(),
                                  [&](size_t i) { return SameBytes(*parts.entries[first], *parts.entries[i]); });
   if (equal) return false;
   const std::vector<int> all = RanksOf(parts, same), alone = Apart(parts, same);
-  const bool known = alone.size() * 2 < all.size();
-  const std::vector<int>& wrong = known ? alone : all;
   double error = 0;
   for (const size_t i : same) error = std::max(error, RelativeError(parts.values[i], parts.values[first]));
-  const std::string axis = AxisWith(parts.ranks, all);
-  result->findings.push_back(
-      {step,
-       phase,
-       name,
-       {CauseKind::kReplicaDrift,
-        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its "
-            "norm{}",
-            RanksText(all), error, known ? Msg(", on ranks {}", RanksText(alone)) : Message()),
-        wrong, axis, std::nullopt},
-       error,
-       0,
-       true});
+  ParityCause cause{CauseKind::kReplicaDrift, {}, all, AxisWith(parts.ranks, all), std::nullopt};
+  // Over other axes replicas may compute the same, and reduce nothing.
+  const bool data = !cause.axis.empty() && IsDataAxis(cause.axis);
+  if (data && error > 10 * kOwn && EachHasItsOwn(parts, same, before)) {
+    cause.kind = CauseKind::kPartialSum;
+    cause.text = Msg("never reduced: each of ranks {} has its own gradient alone", RanksText(all));
+  } else if (!alone.empty() && alone.size() * 2 < all.size()) {
+    cause.ranks = alone;
+    cause.text =
+        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm, on "
+            "ranks {}",
+            RanksText(all), error, RanksText(alone));
+  } else {
+    cause.text =
+        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm "
+            "between {}",
+            RanksText(all), error, AlikeText(parts, same));
+  }
+  result->findings.push_back({step, phase, name, std::move(cause), error, 0, true});
   return true;
 }
 
@@ -158,10 +192,11 @@ void JudgeReplicas(const ParityRun& ranks, int step, const std::string& phase, P
   for (const std::string& name : NamesOf(ranks, step, phase)) {
     if (Known(*result, phase, name)) continue;
     const RankParts parts = PartsOf(ranks, step, phase, name);
+    const RankParts before = phase == "gradient" ? PartsOf(ranks, step, "local", name) : RankParts{};
     const std::vector<std::vector<size_t>> groups = replicas.Groups(name.substr(0, name.find(' ')), parts);
     for (const std::vector<size_t>& group : groups) {
       result->laws.replicas += group.size() > 1;
-      if (JudgeGroup(parts, group, step, phase, name, result)) break;
+      if (JudgeGroup(parts, group, before, step, phase, name, result)) break;
     }
   }
 }
@@ -223,8 +258,10 @@ void JudgeDropout(const ParityRun& ranks, int step, ParityResult* result) {
                               : Msg("ranks {} and {} drop different places of what they hold alike: random states "
                                     "that must be equal differ",
                                     a, b);
+      // The same values prove it, whatever else is wrong.
+      const bool apart = same_values && !result->findings.empty();
       result->findings.push_back(
-          {step, "dropout", name, {CauseKind::kRandomState, why, {a, b}, "tp", std::nullopt}, 0, 0, true});
+          {step, "dropout", name, {CauseKind::kRandomState, why, {a, b}, "tp", std::nullopt}, 0, 0, true, apart});
       return;
     }
   }

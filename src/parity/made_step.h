@@ -18,6 +18,7 @@ using Values = std::vector<float>;
 class Made {
  public:
   ParityRuns runs;
+  int step = 0;  // that tensors are added to
 
   Made(int ranks, std::map<std::string, std::vector<std::vector<int>>> axes) {
     for (int r = 0; r < ranks; ++r) {
@@ -50,13 +51,13 @@ class Made {
     ParityEntry entry;
     entry.name = name, entry.dtype = DType::kFloat32, entry.shape = std::move(shape);
     entry.data = reinterpret_cast<const char*>(kept_.back().data());
-    ParityPhase& to = rank->phases[{0, phase}];
+    ParityPhase& to = rank->phases[{step, phase}];
     to.by_name.emplace(name, to.entries.size());
     to.entries.push_back(std::move(entry));
   }
 
   ParityEntry& Entry(int rank, const std::string& phase) {
-    return runs.ranks[static_cast<size_t>(rank)].phases[{0, phase}].entries.back();
+    return runs.ranks[static_cast<size_t>(rank)].phases[{step, phase}].entries.back();
   }
   ParityRank& rank(int number) { return runs.ranks[static_cast<size_t>(number)]; }
   ParityRank& reference() { return runs.reference.front(); }

@@ -9,8 +9,6 @@
 namespace msprobe {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// Elements of the first input of the model, which has the rows.
 double RowsOf(const ParityRank& rank, int step) {
   const ParityPhase& inputs = rank.phase(step, "input");
@@ -61,7 +59,8 @@ void OwnMeans::Learn(const std::string& name, const RankParts& parts, const Whol
 }
 
 bool LiesAmong(const RankParts& parts, const WholeValues& whole) {
-  double low = kInfinity, high = -kInfinity;
+  constexpr double kMost = std::numeric_limits<double>::infinity();
+  double low = kMost, high = -kMost;
   for (const auto& values : parts.values) low = std::min(low, values.front()), high = std::max(high, values.front());
   const double slack = 1e-5 * std::abs(whole.values.front());
   return low < high && whole.values.front() >= low - slack && whole.values.front() <= high + slack;

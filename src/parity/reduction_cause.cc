@@ -129,6 +129,21 @@ std::optional<ParityCause> ExplainTied(const RankParts& parts, const PartsCompar
       RanksOf(parts, found.bad()), "pp", std::nullopt};
 }
 
+std::set<std::string> AxesAlike(const RankParts& before) {
+  std::set<std::string> out;
+  for (const auto& one : CoordinatesOf(before.ranks)) {
+    bool alike = true;
+    for (size_t i = 0; i < before.size() && alike; ++i) {
+      for (size_t j = 0; j < i && alike; ++j) {
+        alike = !SameBut(*before.ranks[i], *before.ranks[j], {one.first}) ||
+                RelativeError(before.values[i], before.values[j]) <= kAlike;
+      }
+    }
+    if (alike) out.insert(one.first);
+  }
+  return out;
+}
+
 std::optional<double> ReducedBy(const RankParts& parts, const RankParts& before) {
   if (parts.size() == 0 || before.size() < 2 || parts.entries.front()->valid) return std::nullopt;
   const Basis basis = BasisOf(before, parts.values.front().size());
@@ -142,6 +157,17 @@ std::optional<double> ReducedBy(const RankParts& parts, const RankParts& before)
     factor = own;
   }
   return factor;
+}
+
+double UsualReduction(const ParityRun& ranks, const ParityRank& reference, int step) {
+  std::vector<double> all;
+  for (const ParityEntry& entry : reference.phase(step, "gradient").entries) {
+    const auto own = ReducedBy(PartsOf(ranks, step, "gradient", entry.name), PartsOf(ranks, step, "local", entry.name));
+    if (own) all.push_back(*own);
+  }
+  if (all.empty()) return 1;
+  std::nth_element(all.begin(), all.begin() + static_cast<int64_t>(all.size() / 2), all.end());
+  return all[all.size() / 2];
 }
 
 std::optional<ParityCause> ExplainApart(const RankParts& parts, const PartsComparison& found, const RankParts& before,
@@ -189,6 +215,7 @@ std::optional<ParityCause> ExplainReduction(const RankParts& parts, const PartsC
     common = common && (!factor || std::abs(ratio - *factor) <= 2 * kExplained * std::abs(*factor));
     factor = factor ? factor : std::optional(ratio);
   }
+  if (common && std::abs(*factor - 1) <= 2 * kExplained) return std::nullopt;
   if (common) return ExplainFactor(*factor, parts, bad, found.mapping, sizes);
   std::vector<int> off;
   std::optional<double> by;
