@@ -39,17 +39,18 @@ bool SameFault(const ParityFinding& a, const ParityFinding& b) {
   return a.cause.kind == b.cause.kind && factors;
 }
 
-/// Whether the module of this parameter got the gradient of its result as the reference did.
-bool CameInRight(const ParityResult& result, const ParityFinding& finding) {
+/// Whether the module of this parameter computed what the reference did, and got the same gradient of it.
+bool IsUntouched(const ParityResult& result, const ParityFinding& finding) {
   const std::string module = finding.name.substr(0, finding.name.rfind('.'));
-  bool right = false;
+  bool backward = false;
   for (const ParityRow& row : result.rows) {
-    if (row.step != finding.step || row.phase != "backward") continue;
+    if (row.step != finding.step || !IsOneOf(row.phase, {"forward", "backward"})) continue;
     if (row.name.substr(0, row.name.find_first_of("# ")) != module) continue;
-    if (row.kind != PartsKind::kBitEqual && row.kind != PartsKind::kEqual) return false;
-    right = true;
+    if (row.kind == PartsKind::kDiffers || row.kind == PartsKind::kNotCompared) return false;
+    if (row.phase == "backward" && row.kind == PartsKind::kSum) return false;
+    backward = backward || row.phase == "backward";
   }
-  return right;
+  return backward;
 }
 
 /// Whether the gradient of a parameter can be wrong because of what `root` says.
@@ -58,10 +59,17 @@ bool GradientFollows(const ParityResult& result, const ParityFinding& root, cons
   // Ranks with other rows get one reduced gradient, whatever each of them brings.
   if (one.law) return root.phase != "parameter" || one.cause.axis.empty() || !IsDataAxis(one.cause.axis);
   if (!reach && !IsFactor(one.cause.kind)) return true;
-  if (root.phase == "gradient") return NoCause(root.cause.kind) && !CameInRight(result, one);
   if (IsOneOf(root.phase, {"norm", "clipped"})) return !reach;
+  if (IsUntouched(result, one)) return false;
+  if (root.phase == "gradient") return NoCause(root.cause.kind);
   // A parameter that is wrong changes values, and a reduction is seen by what it adds up.
   return root.phase != "parameter" || !reach;
+}
+
+/// Faults behind which replicas stay alike, so that the norm of what they hold is what it should be.
+bool KeepsReplicas(CauseKind kind) {
+  return IsFactor(kind) || kind == CauseKind::kReducedTwice || kind == CauseKind::kLocalTokens ||
+         kind == CauseKind::kShardExchanged;
 }
 
 bool CanCause(const ParityResult& result, const ParityFinding& root, const ParityFinding& one) {
@@ -70,7 +78,7 @@ bool CanCause(const ParityResult& result, const ParityFinding& root, const Parit
   if (one.phase == "parameter") return NoCause(one.cause.kind);
   if (one.phase == "gradient") return GradientFollows(result, root, one);
   // The norm is held to the gradients that the ranks have, and clipping to that norm.
-  if (one.phase == "norm") return root.phase == "gradient" && !IsFactor(root.cause.kind);
+  if (one.phase == "norm") return !KeepsReplicas(root.cause.kind);
   if (one.phase == "clipped") return root.phase == "clipped";
   if (IsOneOf(one.phase, {"updated", "state"})) return !one.law || root.phase != "parameter";
   return true;

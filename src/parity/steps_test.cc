@@ -206,6 +206,33 @@ TEST(Parity, AReductionThatTheFirstFaultCannotCauseIsAFaultOfItsOwn) {
   EXPECT_NE(text.find("behind it 1 more differ"), std::string::npos) << text;
 }
 
+TEST(Parity, AReductionBehindAWrongGradientOfAResultIsAFaultOfItsOwn) {
+  Made made(2, {{"dp", {{0, 1}}}});
+  // The gradient of b's result is right, that of a's is not: what a gets does not come to b.
+  for (const std::string module : {"b", "a"}) {
+    const Values rows = Made::Noise(32, 3), other = Made::Noise(32, 4);
+    const Values first = Made::Noise(16, 5), second = Made::Noise(16, 6), mean = Times(Sum(first, second), 0.5F);
+    for (int r = 0; r < 2; ++r) {
+      const Values& got = module == "b" ? rows : other;
+      made.Add(&made.rank(r), "backward", module + "#0", {2, 8},
+               Values(got.begin() + r * 16, got.begin() + r * 16 + 16));
+      made.Add(&made.rank(r), "local", module + ".weight", {16}, r == 0 ? first : second);
+      made.Add(&made.rank(r), "gradient", module + ".weight", {16}, r == 0 ? first : second);
+    }
+    made.Add(&made.reference(), "backward", module + "#0", {4, 8}, rows);
+    made.Add(&made.reference(), "gradient", module + ".weight", {16}, mean);
+  }
+  const ParityResult result = JudgeParity(made.runs);
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings.front().name, "a#0");
+  size_t own = 0;
+  for (const ParityFinding& one : result.findings) {
+    own += one.apart;
+    EXPECT_TRUE(!one.apart || one.name == "b.weight") << one.name;
+  }
+  EXPECT_EQ(own, 1U);
+}
+
 TEST(Parity, OfLawsAGradientThatWasNeverReducedFollowsFromNoWeight) {
   Made made(4, {{"dp", {{0, 1, 2, 3}}}});
   made.runs.reference.clear();
