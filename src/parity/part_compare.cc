@@ -105,12 +105,19 @@ WholeValues WholeOf(const ParityEntry& reference, const ParityEntry* rounded) {
   return out;
 }
 
-double PartsComparison::worst() const { return errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end()); }
-
-double PartsComparison::bound() const {
-  return errors.empty() ? 0
-                        : bounds[static_cast<size_t>(std::max_element(errors.begin(), errors.end()) - errors.begin())];
+std::optional<size_t> PartsComparison::farthest() const {
+  const std::vector<size_t> beyond = bad();
+  std::optional<size_t> out;
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (!beyond.empty() && std::find(beyond.begin(), beyond.end(), i) == beyond.end()) continue;
+    if (!out || errors[i] > errors[*out]) out = i;
+  }
+  return out;
 }
+
+double PartsComparison::worst() const { return farthest() ? errors[*farthest()] : 0; }
+
+double PartsComparison::bound() const { return farthest() ? bounds[*farthest()] : 0; }
 
 std::vector<size_t> PartsComparison::bad() const {
   std::vector<size_t> out;

@@ -32,8 +32,9 @@ struct PartsComparison {
   std::vector<std::vector<double>> expected;  // of each part
   std::vector<double> errors, bounds;         // relative, of each part
   std::vector<double> scales;                 // by which each part was divided before
-  double worst() const;                       // largest error
-  double bound() const;                       // of that part
+  std::optional<size_t> farthest() const;     // of the parts beyond their bounds, if there are any
+  double worst() const;                       // its error
+  double bound() const;
   std::vector<size_t> bad() const;
 };
 

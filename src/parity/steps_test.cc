@@ -113,6 +113,16 @@ TEST(Parity, TheRowOfALossHasTheBoundThatItWasHeldTo) {
   EXPECT_LE(row.error, row.bound);
 }
 
+TEST(Parity, TheErrorThatIsToldIsBeyondItsBound) {
+  PartsComparison found;
+  found.errors = {0.1, 0.02, 0.03}, found.bounds = {0.2, 0.01, 0.01};
+  EXPECT_EQ(found.worst(), 0.03);
+  EXPECT_EQ(found.bound(), 0.01);
+  found.bounds = {0.2, 0.2, 0.1};
+  EXPECT_EQ(found.worst(), 0.1);
+  EXPECT_EQ(found.bound(), 0.2);
+}
+
 TEST(Parity, AStepThatTheReferenceDoesNotMakeIsJudgedBySize) {
   for (const float step : {1e-7F, 1e-2F}) {
     Made made(2, {{"dp", {{0, 1}}}});
