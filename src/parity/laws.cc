@@ -177,11 +177,14 @@ bool JudgeGroup(const RankParts& parts, const std::vector<size_t>& same, const R
         Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm, on "
             "ranks {}",
             RanksText(all), error, RanksText(alone));
-  } else {
+  } else if (alone.size() < all.size()) {
     cause.text =
-        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm "
-            "between {}",
+        Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm between "
+            "{}",
             RanksText(all), error, AlikeText(parts, same));
+  } else {
+    cause.text = Msg("a replica that drifted: ranks {} hold it alike, and their bits differ by {:.3g} of its norm",
+                     RanksText(all), error);
   }
   result->findings.push_back({step, phase, name, std::move(cause), error, 0, true});
   return true;
