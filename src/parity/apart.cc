@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,6 @@ bool KeepsReplicas(CauseKind kind) {
 }
 
 bool CanCause(const ParityResult& result, const ParityFinding& root, const ParityFinding& one) {
-  if (TensorOf(root.name) == TensorOf(one.name) && !root.name.empty()) return true;
   if (SameFault(root, one)) return true;
   if (one.phase == "parameter") return NoCause(one.cause.kind);
   if (one.phase == "gradient") return GradientFollows(result, root, one);
@@ -88,10 +88,18 @@ bool CanCause(const ParityResult& result, const ParityFinding& root, const Parit
 
 void MarkApart(ParityResult* result) {
   std::vector<const ParityFinding*> roots;
+  std::set<std::string> wrong;  // tensors
   for (ParityFinding& one : result->findings) {
-    const bool follows = std::any_of(roots.begin(), roots.end(),
-                                     [&](const ParityFinding* root) { return CanCause(*result, *root, one); });
-    if (!roots.empty()) one.apart = one.apart || !follows;
+    const bool known = !one.name.empty() && !wrong.insert(TensorOf(one.name)).second;
+    const auto causes = [&](const ParityFinding* root) { return CanCause(*result, *root, one); };
+    const auto is_same = [&](const ParityFinding* root) { return SameFault(*root, one); };
+    if (roots.empty()) {
+      one.apart = false;
+    } else if (one.apart) {  // who found it knows that it is not of the first one
+      one.apart = std::none_of(roots.begin() + 1, roots.end(), is_same);
+    } else {
+      one.apart = !known && std::none_of(roots.begin(), roots.end(), causes);
+    }
     if (roots.empty() || one.apart) roots.push_back(&one);
   }
 }

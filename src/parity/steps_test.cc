@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "parity/apart.h"
 #include "parity/certificate.h"
 #include "parity/made_step.h"
 
@@ -214,6 +215,23 @@ TEST(Parity, AReductionThatTheFirstFaultCannotCauseIsAFaultOfItsOwn) {
   const std::string text = certificate.Text().English();
   EXPECT_NE(text.find("also: step 0: the gradient of the parameter bias: scaled by 0.5"), std::string::npos) << text;
   EXPECT_NE(text.find("behind it 1 more differ"), std::string::npos) << text;
+}
+
+TEST(Parity, OneFaultOfSeveralTensorsIsToldOnce) {
+  const auto finding = [](const std::string& phase, const std::string& name, CauseKind kind, bool apart) {
+    ParityFinding out;
+    out.phase = phase, out.name = name, out.cause.kind = kind, out.cause.axis = "tp", out.apart = apart;
+    out.law = kind == CauseKind::kReplicaDrift;
+    return out;
+  };
+  ParityResult result;
+  result.findings.push_back(finding("gradient", "up.bias", CauseKind::kWrongGroup, false));
+  result.findings.push_back(finding("gradient", "down.bias", CauseKind::kWrongGroup, false));
+  result.findings.push_back(finding("gradient", "norm.weight", CauseKind::kReducedTwice, true));
+  result.findings.push_back(finding("gradient", "norm.bias", CauseKind::kReducedTwice, true));
+  result.findings.push_back(finding("parameter", "down.bias", CauseKind::kReplicaDrift, false));  // by its gradients
+  MarkApart(&result);
+  for (const ParityFinding& one : result.findings) EXPECT_EQ(one.apart, one.name == "norm.weight") << one.name;
 }
 
 TEST(Parity, AReductionBehindAWrongGradientOfAResultIsAFaultOfItsOwn) {
