@@ -278,12 +278,34 @@ const Lone* LoneOps::BeforeAcross(FoundKind kind, size_t i) const {
   return found[0] ? found[0] : found[1];
 }
 
+/// The op between the same neighbours in the other run, where both runs have one of their own there.
+std::string_view BetweenTheSame(const DumpPair& pair, const MatchPlan& plan, std::string_view op, bool golden) {
+  const auto at = (golden ? pair.golden : pair.target)->FindOp(op);
+  const auto& golden_of = plan.golden_of;
+  size_t own = at ? *at : 0;
+  if (golden && at) {
+    const auto before = std::ranges::find(golden_of, static_cast<uint32_t>(own - 1));
+    own = own > 0 && before != golden_of.end() ? static_cast<size_t>(before - golden_of.begin()) + 1 : 0;
+  }
+  if (own == 0 || own + 1 >= golden_of.size() || golden_of[own] != kNoOp || plan.NotSeen(own)) return {};
+  const uint32_t before = golden_of[own - 1], behind = golden_of[own + 1];
+  if (before == kNoOp || behind != before + 2) return {};
+  return golden ? pair.target->ops().NameAt(own) : pair.golden->ops().NameAt(before + 1);
+}
+
 std::string StandsFor(const DumpPair& pair, const MatchPlan& plan, const ModuleTree& target,
                       const ModuleTree& golden_tree, std::string_view op, bool golden) {
+  const auto counts = [](std::string_view name) {
+    return !IsModuleName(name) && !OnlyMovesOrCasts(name) && ParseOpName(name).direction == OpDirection::kForward;
+  };
+  if (plan.cross || !counts(op)) return {};
   const std::string_view own = (golden ? golden_tree : target).ParentOf(op);
   const auto at =
       IsModuleName(op) || !IsModuleName(own) ? std::nullopt : (golden ? pair.golden : pair.target)->FindOp(own);
-  if (!at || plan.cross) return {};
+  if (!at) {
+    const std::string_view other = BetweenTheSame(pair, plan, op, golden);
+    return counts(other) ? std::string(other) : std::string();
+  }
   const auto& golden_of = plan.golden_of;
   size_t module =
       golden ? static_cast<size_t>(std::ranges::find(golden_of, static_cast<uint32_t>(*at)) - golden_of.begin()) : *at;
@@ -293,9 +315,7 @@ std::string StandsFor(const DumpPair& pair, const MatchPlan& plan, const ModuleT
   std::vector<std::string_view> called[2];
   const auto take = [&](bool of_golden, size_t i) {
     const std::string_view name = (of_golden ? pair.golden : pair.target)->ops().NameAt(i);
-    const bool forward = !IsModuleName(name) && ParseOpName(name).direction == OpDirection::kForward;
-    if (forward && !OnlyMovesOrCasts(name) &&
-        (of_golden ? golden_tree : target).ParentOf(name) == (of_golden ? theirs : mine))
+    if (counts(name) && (of_golden ? golden_tree : target).ParentOf(name) == (of_golden ? theirs : mine))
       called[of_golden].push_back(name);
   };
   for (size_t i = 0; i < golden_of.size(); ++i) {

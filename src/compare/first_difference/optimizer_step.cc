@@ -374,6 +374,9 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 }
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
+  // Groups of other settings come in another order: what differs in them says more.
+  const bool grouped = forms.decay.kind != FirstDifference::Kind::kNone && forms.intake.item == ".order";
+  if (grouped) return LeadStep(std::move(forms.decay), forms.begin, walk.answer_at, out);
   for (FirstDifference* found : {&forms.parameter, &forms.intake}) {
     if (found->kind == FirstDifference::Kind::kNone) continue;
     return LeadStep(std::move(*found), forms.begin, walk.answer_at, out);
