@@ -208,31 +208,34 @@ std::function<int64_t(int64_t)> TokenOf(const std::vector<int64_t>& shape, int64
   return nullptr;
 }
 
-/// The same item of the other calls of the function: the mean of one may be zero, and then tells nothing.
-bool CallsAddUp(const ItemAtHand& at, const FilePair& step) {
+/// The same item of the other calls of the function, or all gradients of parameters: the mean of one may be zero, and
+/// then tells nothing.
+bool OthersAddUp(const ItemAtHand& at, const FilePair& step) {
   constexpr size_t kMostCalls = 256, kEnough = 3;
   const StatusOr<DumpFile> target = DumpFile::Open(at.evidence.files.target);
   const StatusOr<DumpFile> golden = DumpFile::Open(at.evidence.files.golden);
   const StatusOr<DumpFile> earlier = DumpFile::Open(step.target);
   if (!target.ok() || !golden.ok() || !earlier.ok()) return false;
   const NameParts own = ParseOpName(at.evidence.target.name);
+  const bool gradients = own.direction == OpDirection::kParameterGrad;
   ItemViews t(*target, CompareMode::kStatistics), g(*golden, CompareMode::kStatistics),
       e(*earlier, CompareMode::kStatistics);
   size_t seen = 0, telling = 0;
   for (size_t i = 0; i < target->ops().size() && seen < kMostCalls; ++i) {
     const std::string_view name = target->ops().NameAt(i);
     const NameParts parts = ParseOpName(name);
-    if (parts.base != own.base || parts.direction != own.direction) continue;
+    if (parts.direction != own.direction || (!gradients && parts.base != own.base)) continue;
     const auto in_golden = golden->FindOp(name), before = earlier->FindOp(name);
     if (!in_golden || !before || !t.Read(i).ok() || !g.Read(*in_golden).ok() || !e.Read(*before).ok()) continue;
     ++seen;
-    const auto a = std::ranges::find(t.items(), at.target.suffix, &ItemView::suffix);
-    const auto b = std::ranges::find(g.items(), at.target.suffix, &ItemView::suffix);
-    const auto c = std::ranges::find(e.items(), at.target.suffix, &ItemView::suffix);
-    if (a == t.items().end() || b == g.items().end() || c == e.items().end() || a->shape != c->shape) continue;
-    if (!MeanTells(*a, *b, *c)) continue;
-    if (!MeansAddUp(*a, *b, *c)) return false;
-    ++telling;
+    for (const ItemView& a : t.items()) {
+      if (!a.tensor || (!gradients && a.suffix != at.target.suffix)) continue;
+      const auto b = std::ranges::find(g.items(), a.suffix, &ItemView::suffix);
+      const auto c = std::ranges::find(e.items(), a.suffix, &ItemView::suffix);
+      if (b == g.items().end() || c == e.items().end() || a.shape != c->shape || !MeanTells(a, *b, *c)) continue;
+      if (!MeansAddUp(a, *b, *c)) return false;
+      ++telling;
+    }
   }
   return telling >= kEnough;
 }
@@ -251,7 +254,7 @@ Anatomy ExplainAccumulated(const ItemAtHand& at) {
     out.source = StepName(step);
     out.statistics = at.values == nullptr;
     if (out.statistics) {
-      if (CallsAddUp(at, step)) return out;
+      if (OthersAddUp(at, step)) return out;
       continue;
     }
     const ItemValues values = ValuesOf(TensorFolder(step.target), item->data_name, item->dtype, false);

@@ -103,16 +103,17 @@ std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
       return say({"the optimizer updates {}, that of the golden run does not", "优化器更新了 {}，标杆侧未更新"},
                  o.parameter);
     if (o.clips)
-      return say({"only this run clips its gradients by their norm ({})", "仅调试侧按范数裁剪梯度（{}）"}, o.op);
+      return say({"only the target clips its gradients by their norm ({})", "仅调试侧按范数裁剪梯度（{}）"}, o.op);
     if (!o.instead.empty())
-      return say({"it calls {} where the golden run calls {}", "此处调用 {}，标杆侧调用 {}"}, o.op, o.instead);
+      return say({"the target calls {} where the golden run calls {}", "调试侧调用 {}，标杆侧调用 {}"}, o.op,
+                 o.instead);
     return say({"the golden run has no {}", "标杆侧没有 {}"}, o.op);
   }
   if (!o.parameter.empty()) return say({"the optimizer does not update {}", "优化器未更新 {}"}, o.parameter);
   if (o.clips)
     return say({"only the golden run clips its gradients by their norm ({})", "仅标杆侧按范数裁剪梯度（{}）"}, o.op);
   if (!o.instead.empty())
-    return say({"it calls {} where the golden run calls {}", "此处调用 {}，标杆侧调用 {}"}, o.instead, o.op);
+    return say({"the target calls {} where the golden run calls {}", "调试侧调用 {}，标杆侧调用 {}"}, o.instead, o.op);
   return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
 }
 

@@ -86,10 +86,14 @@ constexpr CauseWords WordsOf(Cause cause) {
 
 /// What to do next where it is known how the value is wrong; "" where that says nothing of it.
 std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
-  if (!o.anatomy || (o.cause != Cause::kInput && o.cause != Cause::kWeight)) return {};
+  const bool gradient = o.cause == Cause::kOp && IsGradient(o);
+  if (!o.anatomy || (o.cause != Cause::kInput && o.cause != Cause::kWeight && !gradient)) return {};
   if (o.anatomy->kind == AnatomyKind::kAccumulated)
     return say({"look at where the gradients are cleared (zero_grad), and after how many micro batches",
                 "检查梯度在何处清零（zero_grad），以及多少个 micro batch 之后清零"});
+  if (o.anatomy->kind == AnatomyKind::kClipped && o.cause == Cause::kInput)
+    return say({"look at what cuts it off, as clipping of gradients does (clip_grad_value_)",
+                "检查截断它的代码，例如梯度裁剪（clip_grad_value_）"});
   const bool of_step = o.anatomy->kind == AnatomyKind::kStale && o.anatomy->source.starts_with("step ");
   if (of_step)
     return say(
