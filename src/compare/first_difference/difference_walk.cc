@@ -215,14 +215,16 @@ class Walk {
     if (!d.few && in_.pair.options.mode == CompareMode::kStatistics && d.output_error <= kSameStatistics)
       return RulerVerdict::kRoundOff;
     if (d.expected <= 1 || (calibrated > 0 && d.output_error <= calibrated)) return RulerVerdict::kRoundOff;
-    const bool bug = d.values && d.worst > 1 && !OnlyChecksumsDiffer(in_, d, d.output_error);
+    const bool bug = d.values && d.worst > 1 && !d.mask && !OnlyChecksumsDiffer(in_, d, d.output_error);
     const RulerVerdict verdict = bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious;
     return BlameOutput(i, verdict, d.expected);
   }
 
   /// Where statistics do not show at which places an input holds infinities, it came in there.
   RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
-    if (!anything_ && IsMadeGood(in_, i)) return RulerVerdict::kRewritten;
+    if (!anything_ && (IsMadeGood(in_, i) || IsOfOtherNode(in_, i))) return RulerVerdict::kRewritten;
+    if (const auto around = anything_ ? std::nullopt : EnteredAround(in_, i))
+      return Blame(Kind::kInput, *around, RulerVerdict::kBug, in_.distances[*around].input), Inherit(i);
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
 
@@ -287,7 +289,7 @@ class Walk {
       const bool hidden = in_.pair.options.mode == CompareMode::kChecksum && !inexact_ && d.input_error > 0;
       if (jumps && hidden && !anything_) return Blame(Kind::kInput, i, RulerVerdict::kSuspicious, output);
       if (jumps && out_.first.kind == Kind::kNone && !passes_on && ForwardAgrees(name)) {
-        const bool bug = !from_outside_ && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
+        const bool bug = !from_outside_ && !d.mask && output > sure_of_bug_ && d.output_error > 0.5f && d.worst > 1;
         return BlameOutput(i, bug ? RulerVerdict::kBug : RulerVerdict::kSuspicious, output);
       }
       if (!anything_ && Resplit() && !flips && name.direction != OpDirection::kParameterGrad) {
@@ -385,13 +387,8 @@ class Walk {
       found = Found(Kind::kArgument, *given, ArgumentVerdict(), units);
       verdict = RulerVerdict::kInherited;
     }
-    if (found.kind == Kind::kDraw || (kind == Kind::kInput && found.kind == Kind::kInput)) {
-      from_outside_ = true;
-      out_.source = std::move(found);
-    } else {
-      out_.first = std::move(found);
-      from_outside_ = false;
-    }
+    from_outside_ = found.kind == Kind::kDraw || (kind == Kind::kInput && found.kind == Kind::kInput);
+    (from_outside_ ? out_.source : out_.first) = std::move(found);
     return verdict;
   }
 

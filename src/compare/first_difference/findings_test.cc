@@ -436,5 +436,24 @@ TEST_F(FindingsTest, AWeightIsOneWithoutItsModule) {
   EXPECT_EQ(Find().Answer().kind, Kind::kInput) << "any op may have made what a product takes";
 }
 
+/// Where a mask is true does not show in statistics: the op is no bug for sure.
+TEST_F(FindingsTest, AMaskThatStatisticsDoNotShowLeavesADoubt) {
+  const auto run = [](const std::string& mask, double out) {
+    return std::vector<std::string>{Call("Functional.scaled_dot_product_attention.0.forward",
+                                         Wide(1) + ", " + Wide(1) + ", " + Wide(1), Wide(out), mask)};
+  };
+  const auto mask = [](const char* min) {
+    return fmt::format(R"("attn_mask": {{"type": "torch.Tensor", "dtype": "torch.bool", "shape": [4, 4], "Max": true,
+                           "Min": {}, "Mean": null, "Norm": null}})",
+                       min);
+  };
+  Write("g", run(mask("false"), 2));
+  Write("t", run(mask("false"), 2.2));
+  EXPECT_EQ(Find().Answer().verdict, RulerVerdict::kSuspicious);
+  Write("g", run(mask("true"), 2));
+  Write("t", run(mask("true"), 2.2));
+  EXPECT_EQ(Find().Answer().verdict, RulerVerdict::kBug) << "a mask of one value is known";
+}
+
 }  // namespace
 }  // namespace msprobe

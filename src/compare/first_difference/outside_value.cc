@@ -44,7 +44,8 @@ Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDi
     return OkStatus();
   }
   const bool module = IsModuleName(tree_.ParentOf(out->name));
-  if (!module && IsPlaceOfWeight(out->name, item) && Trains(item) && partner && Trains(*partner)) {
+  if (!module && out->kind == FirstDifference::Kind::kInput && IsPlaceOfWeight(out->name, item) && Trains(item) &&
+      partner && Trains(*partner)) {
     out->kind = FirstDifference::Kind::kParameter;
     return OkStatus();
   }

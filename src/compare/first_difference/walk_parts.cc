@@ -86,6 +86,41 @@ bool IsMadeGood(const WalkInput& in, size_t op) {
   return false;
 }
 
+bool IsOfOtherNode(const WalkInput& in, size_t op) {
+  const DumpFile &target = *in.pair.target, &golden = *in.pair.golden;
+  const NameParts name = ParseOpName(target.ops().NameAt(op));
+  const uint32_t partner = in.plan.golden_of[op];
+  if (name.direction != OpDirection::kBackward || IsModuleName(name.full) || partner == kNoOp) return false;
+  const auto forward = target.FindOp(ForwardNameOf(name));
+  const auto other = golden.FindOp(ForwardNameOf(ParseOpName(golden.ops().NameAt(partner))));
+  if (!forward || !other) return false;
+  const auto shape_of = [](const DumpFile& dump, size_t at, std::string_view item) {
+    ItemViews items(dump, CompareMode::kStructure);
+    if (!items.Read(at).ok()) return std::string();  // it was read before
+    const auto found = std::ranges::find(items.items(), item, &ItemView::suffix);
+    return found == items.items().end() || !found->tensor ? std::string() : found->shape;
+  };
+  const std::string ours = shape_of(target, op, ".output.0"), theirs = shape_of(golden, partner, ".output.0");
+  const std::string input = shape_of(target, *forward, ".input.0");
+  const bool same = !input.empty() && input == shape_of(golden, *other, ".input.0");
+  return same && !ours.empty() && !theirs.empty() && (ours == input) != (theirs == input);
+}
+
+std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {
+  std::optional<size_t> out;
+  const std::string_view name = in.pair.target->ops().NameAt(op);
+  if (in.plan.cross || in.plan.implementations || ParseOpName(name).direction != OpDirection::kForward) return out;
+  in.target_tree.ForEachAround(name, [&](std::string_view around) {
+    const auto at = in.pair.target->FindOp(around);
+    if (!at || *at < op || !IsModuleName(around)) return true;
+    const OpDistance& d = in.distances[*at];
+    const bool other = d.chosen || static_cast<double>(d.input) > in.pair.options.thresholds->stands_out;
+    if (d.matched && other && !d.other_call && !d.argument && !d.shapes) out = *at;
+    return true;
+  });
+  return out;
+}
+
 bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op) {
   const NameParts name = ParseOpName(in.pair.target->ops().NameAt(op));
   if (name.direction != OpDirection::kBackward || IsModuleName(name.full)) return false;

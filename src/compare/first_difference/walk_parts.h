@@ -24,6 +24,14 @@ bool IsInOtherForm(const WalkInput& in, std::string_view op, bool golden = false
 /// far closer to it. Then the other run only does at another place what this op does.
 bool IsMadeGood(const WalkInput& in, size_t op);
 
+/// Whether only one run's call gives a gradient of the shape of its forward input: the other one is that of a node
+/// which autograd put between, as it does for other memory formats.
+bool IsOfOtherNode(const WalkInput& in, size_t op);
+
+/// The outermost module around the op that is given something else: modules stand behind what is in them, so it came in
+/// there before.
+std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
+
 /// Whether its forward op is computed another way, such as at another place: what arrives is another gradient then.
 bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op);
 

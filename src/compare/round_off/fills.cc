@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "base/text.h"
+#include "tensor/kernels/dtype.h"
 #include "tensor/kernels/finfo.h"
 
 namespace msprobe {
@@ -51,6 +53,15 @@ bool HoldsFill(const ItemView& item) {
   const double most = NumberOf(item.stats[kMax]), least = NumberOf(item.stats[kMin]);
   if (!(least < 0) || !IsFill(least)) return false;
   return std::isinf(least) ? !(most == -least) : std::fabs(most) <= kBeside * -least || most == least;
+}
+
+bool HoldsBoth(const ItemView& item) {
+  const auto text = [&](Stat k) {
+    std::string out;
+    item.stats[k].AppendText(&out);
+    return out;
+  };
+  return ParseDType(item.dtype) == DType::kBool && ElementsOfShape(item.shape) > 2 && text(kMax) != text(kMin);
 }
 
 double AmplitudeWithoutFill(const ItemView& item) {

@@ -18,6 +18,9 @@ bool BothFills(const StatValue& a, const StatValue& b);
 /// Whether the least value of a floating tensor is a fill and nothing else in it is nearly as large.
 bool HoldsFill(const ItemView& item);
 
+/// Whether truth values are of both kinds, by their Max and Min.
+bool HoldsBoth(const ItemView& item);
+
 /// The largest magnitude of what is no fill.
 double AmplitudeWithoutFill(const ItemView& item);
 

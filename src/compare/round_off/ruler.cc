@@ -334,6 +334,7 @@ bool HidesInfinities(const ItemView& a, const ItemView& b) {
 void NoteHidden(const ItemView& a, const ItemView& b, bool* infinite, OpDistance* out) {
   *infinite = *infinite || HidesInfinities(a, b);
   out->filled = out->filled || (HoldsFill(a) && HoldsFill(b));
+  out->mask = out->mask || (HoldsBoth(a) && HoldsBoth(b));
 }
 
 /// Whatever a softmax is given, its rows add up to 1: where its Mean differs, the op itself computes wrongly.

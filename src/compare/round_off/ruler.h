@@ -95,6 +95,7 @@ struct OpDistance {
   float setting_ratio = 0;  // of `setting`: the number over that of the golden run; 0 for other values
   bool reordered = false;   // inputs differ by what their statistics do not show: the same values in other places
   bool filled = false;      // an input holds a finite fill, which hides its other elements in most statistics
+  bool mask = false;        // an input of truth values holds both: statistics do not show at which places
   bool masked = false;     // a softmax of infinities that adds up to 1: statistics do not show at which places they are
   bool setting = false;    // an argument that no shape explains differs: a flag, a word, a number as people write it
   bool few = true;         // no tensor has more than two elements: statistics tell all of them
