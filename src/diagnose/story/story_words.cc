@@ -45,11 +45,12 @@ constexpr CauseWords WordsOf(Cause cause) {
                "比对两侧的权重文件、初始化以及此前的优化器更新"}};
     case Cause::kInput:
       return {{"it comes in here, and no recorded op made it", "在此处传入，且不由任何已采集的算子产生"},
-              {"compare the batches and their order, then capture the op that makes it",
-               "比对输入数据及其顺序，再采集产生它的算子"}};
+              {"compare what comes in: the batch and its order, or a value that the model's own code makes",
+               "比对传入的内容：输入数据及其顺序，或模型自身代码产生的值"}};
     case Cause::kCode:
       return {{"code between the recorded ops makes it", "由已采集算子之间的代码产生"},
-              {"read that code; --level mix records more of it", "查看这段代码；使用 mix 级别可采集到更多内容"}};
+              {"read that code; level mix and risk_level ALL record more of it",
+               "查看这段代码；使用 mix 级别和 risk_level ALL 可采集到更多内容"}};
     case Cause::kArgument:
       return {{"an argument of the call differs", "调用参数不一致"},
               {"compare the configurations of both runs", "比对两次运行的配置"}};
@@ -136,11 +137,17 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
         {"dump tensors: the weight may hold the same values in another order (transposed), which statistics do "
          "not show; or replay the op by itself (--repro)",
          "采集 tensor：权重可能数值相同而顺序不同（转置），统计值无法显示；也可单独重放该算子（--repro）"});
+  if (o.cause == Cause::kOp && IsModuleName(o.op) && !o.other_call)
+    return say(
+        {"compare the settings of this module in both runs (padding, scale, eps, ...), and record it at level mix",
+         "比对两次运行中该模块的设置（padding、scale、eps 等），并以 mix 级别采集"});
   if (o.cause == Cause::kOp && of_statistics && !o.other_call)
     return say(
-        {"dump tensors: an input may hold the same values in another order (heads, halves, rows), which statistics do "
+        {"dump tensors: an input may hold the same values in other places (heads, halves, rows, a mask), which "
+         "statistics do "
          "not show; or replay the op by itself (--repro)",
-         "采集 tensor：输入可能数值相同而顺序不同（头、前后半、行），统计值无法显示；也可单独重放该算子（--repro）"});
+         "采集 "
+         "tensor：输入可能数值相同而位置不同（头、前后半、行、掩码），统计值无法显示；也可单独重放该算子（--repro）"});
   if (o.of_step) return say({"compare the optimizers and their parameter groups", "比对两侧的优化器及其参数组"});
   if (o.clips) return say({"compare the gradient clipping of both runs", "比对两次运行的梯度裁剪"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
