@@ -46,8 +46,27 @@ struct Updates {
   std::string_view algorithm;  // "Adam", "SGD"; "" where it is not known
   size_t first = 0;            // of the dump
   size_t count = 0;            // of parameters
+  size_t decays = 0;           // of these a part is taken off
   std::vector<std::string> shapes;
 };
+
+/// Whether a product in place takes a part off; that of a moment stands in front of what is added to it.
+bool Decays(const OpList& ops, size_t i, std::span<const ItemView> items) {
+  constexpr double kLeastLeft = 0.5;
+  const bool moment = i + 1 < ops.size() && StepOf(ops.NameAt(i + 1)) == "addcmul";
+  return !moment && ApiOf(ops.NameAt(i)).ends_with("_") && std::ranges::any_of(items, [](const ItemView& item) {
+    const bool number = item.dtype == "<class 'float'>" && !IsResult(item.state) && item.stats[kMax].IsNumber();
+    return number && item.stats[kMax].AsDouble() >= kLeastLeft && item.stats[kMax].AsDouble() < 1;
+  });
+}
+
+/// How many parameters one op changes.
+size_t CountOf(std::span<const ItemView> items) {
+  return static_cast<size_t>(std::ranges::count_if(items, [](const ItemView& item) {
+    const bool first = item.suffix == ".input.0" || StartsWith(item.suffix, ".input.0.");
+    return first && item.tensor && !IsResult(item.state);
+  }));
+}
 
 /// Adds what one op changes: one parameter, or a list of them.
 void AddUpdated(std::span<const ItemView> items, size_t op, Updates* out) {
@@ -69,8 +88,9 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
     const std::string_view name = ops.NameAt(i), step = StepOf(name);
     const bool divides = step == "addcdiv" || StartsWith(step, "_fused_adam");
     const bool adds = step == "add" || StartsWith(step, "_fused_sgd");
-    if (IsModuleName(name) || (!divides && !adds)) continue;
+    if (IsModuleName(name) || (!divides && !adds && step != "mul")) continue;
     MSP_RETURN_IF_ERROR(items.Read(i));
+    if (step == "mul" && Decays(ops, i, items.items())) adam.decays += CountOf(items.items());
     const auto descends = [](const ItemView& item) {
       return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
     };
@@ -100,6 +120,9 @@ StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& p
     if (again) return out;  // a step that runs twice
     out.item = ".parameters";
     out.difference = {"value", std::to_string(target.count), std::to_string(golden.count), -1};
+  } else if (target.decays != golden.decays && std::min(target.decays, golden.decays) > 0) {
+    out.item = ".decays";
+    out.difference = {"value", std::to_string(target.decays), std::to_string(golden.decays), -1};
   } else if (!same_order && a == b) {
     out.item = ".order";
     out.difference = {"value", target.shapes.front(), golden.shapes.front(), -1};

@@ -12,7 +12,7 @@ namespace msprobe {
 StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out);
 
 /// Steps by different algorithms, of another number of parameters or in another order, by the ops that change a weight;
-/// kNone where none differs or the ops do not tell. `item` is ".algorithm", ".parameters" or ".order".
+/// kNone where none differs or the ops do not tell. `item` is ".algorithm", ".parameters", ".decays" or ".order".
 StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan);
 
 }  // namespace msprobe

@@ -320,6 +320,10 @@ Status FindLeftOut(const DumpPair& pair, const MatchPlan& plan, OptimizerForms* 
 void LeadStep(FirstDifference found, size_t begin, size_t answer_at, Differences* out) {
   using enum FirstDifference::Kind;
   const FirstDifference::Kind kind = out->Answer().kind;
+  if (found.of_step)  // it is made of them
+    std::erase_if(out->others, [&](const FirstDifference& d) {
+      return (d.kind == kExtraOp || d.kind == kMissingOp) && d.op >= begin && d.parameter.empty();
+    });
   if (kind != kNone && kind != kGrows && answer_at < begin) {
     out->others.push_back(std::move(found));
     return;
@@ -375,7 +379,8 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   // Groups of other settings come in another order: what differs in them says more.
-  const bool grouped = forms.decay.kind != FirstDifference::Kind::kNone && forms.intake.item == ".order";
+  const bool of_groups = forms.intake.item == ".order" || forms.intake.item == ".decays";
+  const bool grouped = forms.decay.kind != FirstDifference::Kind::kNone && of_groups;
   if (grouped) return LeadStep(std::move(forms.decay), forms.begin, walk.answer_at, out);
   for (FirstDifference* found : {&forms.parameter, &forms.intake}) {
     if (found->kind == FirstDifference::Kind::kNone) continue;

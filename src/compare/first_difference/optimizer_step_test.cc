@@ -129,6 +129,13 @@ TEST_F(FindingsTest, OptimizersOfOtherParametersAreNamed) {
   EXPECT_EQ(told(adam({"4, 8", "8", "2, 2"})), "nothing");
   EXPECT_EQ(told(adam({"4, 8", "8"})), ".parameters 2, 3");
   EXPECT_EQ(told(sgd), ".algorithm SGD, Adam");
+  const auto decay = [](int i) {
+    return Call(fmt::format("Tensor.mul_.{}.forward", i), Wide(3) + ", " + Number(0.99), Wide(3)) + ", ";
+  };
+  Write("g", {forward, backward, decay(0) + adam({"4, 8", "8", "2, 2"})});
+  EXPECT_EQ(told(decay(0) + decay(1) + adam({"4, 8", "8", "2, 2"})), ".decays 2, 1");
+  EXPECT_TRUE(Find().others.empty()) << "the products that are more are what it is made of";
+  Write("g", {forward, backward, adam({"4, 8", "8", "2, 2"})});
   EXPECT_EQ(
       told(Call("Tensor.mul_.0.forward", Wide(3) + ", " + Number(0.99), Wide(3)) + ", " + adam({"4, 8", "2, 2", "8"})),
       ".order [2, 2], [8]");
