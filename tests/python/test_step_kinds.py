@@ -18,7 +18,7 @@ NAMED = {
 }
 OF_L1 = {
     "frozen": ("the optimizer updates 17 parameters, that of the golden run 18", "parameter groups"),
-    "groups": ("the optimizer takes its parameters in another order", "parameter groups"),
+    "groups": ("the optimizer decays 7 parameters, that of the golden run 18", "parameter groups"),
     "exchanged": ("its input.1, a parameter, differs", "names in the checkpoint"),
 }
 OF_MIX = {

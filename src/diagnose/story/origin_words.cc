@@ -91,6 +91,10 @@ std::string OfStep(const Words& say, const StoryOrigin& o) {
     return say(
         {"the optimizer updates {} parameters, that of the golden run {}", "优化器更新 {} 个参数，标杆侧更新 {} 个"},
         o.target, o.golden);
+  if (o.item == "decays")
+    return say({"the optimizer decays {} parameters, that of the golden run {}",
+                "优化器对 {} 个参数作权重衰减，标杆侧为 {} 个"},
+               o.target, o.golden);
   return say({"the optimizer takes its parameters in another order: one of shape {} where the golden run has {}",
               "优化器中参数的次序不同：此处的 shape 为 {}，标杆为 {}"},
              o.target, o.golden);
