@@ -111,6 +111,24 @@ def loss_not_divided(run, wrong):
             optimizer.step()
 
 
+@bug("accumulation", "plain loop", "forums; the loss of micro steps is given to the monitor")
+def given_loss_not_divided(run, wrong):
+    """The loss of four micro steps is summed; without the bug it is divided before it is given."""
+    model = Classifier()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.003)
+    monitor = run.watch(model, optimizer, micro=4)
+    for i, (x, y) in enumerate(batches(4 * STEPS)):
+        if i % 4 == 0:
+            optimizer.zero_grad()
+        loss = functional.cross_entropy(model(x), y)
+        if not wrong:
+            loss = loss / 4
+        monitor.record_loss(loss)
+        loss.backward()
+        if i % 4 == 3:
+            optimizer.step()
+
+
 @bug("gradients_present", "plain loop", "forums, detach() in a model")
 def encoder_detached(run, wrong):
     """The head is given a detached encoding."""

@@ -23,6 +23,7 @@ QUICK = (
     "zero_grad_before_step",
     "zero_grad_at_each_micro_step",
     "loss_not_divided",
+    "given_loss_not_divided",
     "encoder_detached",
     "steps_with_nan",
     "new_head_without_optimizer",

@@ -266,7 +266,9 @@ class GradientLaws:
         total = scene.loss_factor * after * scene.micro_batches
         book.looked("loss_scale")
         several = scene.several_ranks
-        if scene.micro_batches > 1:
+        if scene.micro_batches > 1 and scene.loss_is_product:
+            book.not_checked("accumulation", "the loss that was given may be divided by the micro steps already")
+        elif scene.micro_batches > 1:
             book.looked("accumulation")
             if abs(scene.loss_factor - 1) < 1e-6 and abs(after - 1) < 1e-3 and not several and not scene.clipped:
                 book.broken(

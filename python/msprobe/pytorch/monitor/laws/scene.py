@@ -45,6 +45,7 @@ class Scene:
         self.is_fsdp1 = "FullyShardedDataParallel" in kinds
         self.is_sharded = self.is_fsdp1 or any(is_dtensor(p) for p in self.parameters.values())
         self.loss_factor: Optional[float] = None  # of the backward pass's root to the loss
+        self.loss_is_product = False  # the given loss comes of a division or a product: by the micro steps, perhaps
         self.accumulated: dict = {}  # name -> (sample after the last backward pass, its gradient's type)
         self.passes: dict = {}  # name -> backward passes since the last step
         self.ran: set = set()  # ids of modules that ran in this step

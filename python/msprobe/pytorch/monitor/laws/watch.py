@@ -76,6 +76,7 @@ class LawWatch:
         if not scene.armed or not isinstance(loss, torch.Tensor):
             return
         self._parameters.loss(loss)
+        scene.loss_is_product = type(loss.grad_fn).__name__ in ("DivBackward0", "MulBackward0")
         if loss.requires_grad and loss.numel() == 1:
 
             def arrived(gradient: torch.Tensor) -> None:
