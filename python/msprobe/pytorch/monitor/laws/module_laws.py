@@ -225,7 +225,9 @@ class ModuleLaws:
         book.looked("batch_repeats")
         self._same_step = self._same_step + 1 if now == before else 0
         if self._same_step >= _REPEATS:
-            book.broken("batch_repeats", "", f"the batch has been the same for {_REPEATS + 1} steps")
+            book.broken(
+                "batch_repeats", "", f"the batch was the same each of {_REPEATS + 1} times that it was looked at"
+            )
         self._same_micro = self._same_micro + 1 if len(now) > 1 and len(set(now)) == 1 else 0
         if self._same_micro >= _REPEATS:
             book.broken("batch_repeats", "", f"the {len(now)} micro steps of a step have the same batch")
