@@ -455,5 +455,25 @@ TEST_F(FindingsTest, AMaskThatStatisticsDoNotShowLeavesADoubt) {
   EXPECT_EQ(Find().Answer().verdict, RulerVerdict::kBug) << "a mask of one value is known";
 }
 
+/// A module stands behind what is in it: another mask that it is given came before the op that shows it.
+TEST_F(FindingsTest, AMaskThatCameInAroundAnOpIsTheOrigin) {
+  const auto run = [](double mean, double out) {
+    const std::string mask = fmt::format(
+        R"("mask": {{"type": "torch.Tensor", "dtype": "torch.int64", "shape": [4, 8], "Max": 1, "Min": 0, "Mean": {},
+            "Norm": 4.5}})",
+        mean);
+    return std::vector<std::string>{Call("Module.net.attention.Attention.forward.0", Wide(1), Wide(out)),
+                                    Call("Module.net.Net.forward.0", Wide(1), Wide(out), mask)};
+  };
+  const std::string parents =
+      R"("Module.net.attention.Attention.forward.0": "Module.net.Net.forward.0", "Module.net.Net.forward.0": null)";
+  Write("g", run(0.75, 2), parents);
+  Write("t", run(0.875, 2.2), parents);
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_EQ(d.Answer().name, "Module.net.Net.forward.0");
+  EXPECT_EQ(d.Answer().item, ".input.mask");
+}
+
 }  // namespace
 }  // namespace msprobe

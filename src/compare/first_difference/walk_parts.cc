@@ -114,8 +114,7 @@ std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {
     const auto at = in.pair.target->FindOp(around);
     if (!at || *at < op || !IsModuleName(around)) return true;
     const OpDistance& d = in.distances[*at];
-    const bool other = d.chosen || static_cast<double>(d.input) > in.pair.options.thresholds->stands_out;
-    if (d.matched && other && !d.other_call && !d.argument && !d.shapes) out = *at;
+    if (d.matched && d.chosen && !d.other_call && !d.argument && !d.shapes) out = *at;
     return true;
   });
   return out;

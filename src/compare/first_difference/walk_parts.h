@@ -28,8 +28,8 @@ bool IsMadeGood(const WalkInput& in, size_t op);
 /// which autograd put between, as it does for other memory formats.
 bool IsOfOtherNode(const WalkInput& in, size_t op);
 
-/// The outermost module around the op that is given something else: modules stand behind what is in them, so it came in
-/// there before.
+/// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
+/// it came in there before. Other values would show in the ops that take them.
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
 
 /// Whether its forward op is computed another way, such as at another place: what arrives is another gradient then.
