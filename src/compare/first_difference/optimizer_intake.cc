@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "base/text.h"
 #include "compare/first_difference/parameter_owner.h"
@@ -60,11 +63,10 @@ bool Decays(const OpList& ops, size_t i, std::span<const ItemView> items) {
   });
 }
 
-/// How many parameters one op changes.
-size_t CountOf(std::span<const ItemView> items) {
-  return static_cast<size_t>(std::ranges::count_if(items, [](const ItemView& item) {
-    const bool first = item.suffix == ".input.0" || StartsWith(item.suffix, ".input.0.");
-    return first && item.tensor && !IsResult(item.state);
+/// How many of what the product gives are `weights`: gradients are scaled, and averages kept, by products, too.
+size_t CountOf(std::span<const ItemView> items, const std::unordered_set<std::string>& weights) {
+  return static_cast<size_t>(std::ranges::count_if(items, [&](const ItemView& item) {
+    return item.tensor && item.state == ItemState::kOutput && weights.contains(PrintOf(item));
   }));
 }
 
@@ -83,6 +85,8 @@ void AddUpdated(std::span<const ItemView> items, size_t op, Updates* out) {
 StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
   const OpList& ops = dump.ops();
   Updates adam{"Adam"}, sgd{"SGD"};
+  std::vector<size_t> products, before;     // of these, in front of an update: averages of weights follow the last one
+  std::unordered_set<std::string> weights;  // that Adam steps
   ItemViews items(dump, CompareMode::kStatistics);
   for (size_t i = BehindBackward(ops); i < ops.size(); ++i) {
     const std::string_view name = ops.NameAt(i), step = StepOf(name);
@@ -90,12 +94,23 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
     const bool adds = step == "add" || StartsWith(step, "_fused_sgd");
     if (IsModuleName(name) || (!divides && !adds && step != "mul")) continue;
     MSP_RETURN_IF_ERROR(items.Read(i));
-    if (step == "mul" && Decays(ops, i, items.items())) adam.decays += CountOf(items.items());
+    if (step == "mul" && Decays(ops, i, items.items())) products.push_back(i);
+    for (const ItemView& item : items.items()) {
+      if (divides && item.suffix == ".input.0") weights.insert(PrintOf(item));
+    }
     const auto descends = [](const ItemView& item) {
       return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
     };
-    if (divides) AddUpdated(items.items(), i, &adam);
+    if (divides) {
+      AddUpdated(items.items(), i, &adam);
+      before.insert(before.end(), products.begin(), products.end());
+      products.clear();
+    }
     if (adds && (step != "add" || std::ranges::any_of(items.items(), descends))) AddUpdated(items.items(), i, &sgd);
+  }
+  for (const size_t i : before) {
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    adam.decays += CountOf(items.items(), weights);
   }
   if (adam.count > 0 && sgd.count > 0) return Updates();  // two optimizers in one step
   return adam.count > 0 ? adam : sgd.count > 0 ? sgd : Updates();

@@ -130,7 +130,10 @@ TEST_F(FindingsTest, OptimizersOfOtherParametersAreNamed) {
   EXPECT_EQ(told(adam({"4, 8", "8"})), ".parameters 2, 3");
   EXPECT_EQ(told(sgd), ".algorithm SGD, Adam");
   const auto decay = [](int i) {
-    return Call(fmt::format("Tensor.mul_.{}.forward", i), Wide(3) + ", " + Number(0.99), Wide(3)) + ", ";
+    const std::string shape = i == 0 ? "4, 8" : "8";
+    return Call(fmt::format("Tensor.mul_.{}.forward", i), TensorOf(shape, 1.1, 2.1) + ", " + Number(0.99),
+                TensorOf(shape, 1, 2)) +
+           ", ";
   };
   Write("g", {forward, backward, decay(0) + adam({"4, 8", "8", "2, 2"})});
   EXPECT_EQ(told(decay(0) + decay(1) + adam({"4, 8", "8", "2, 2"})), ".decays 2, 1");
