@@ -73,10 +73,7 @@ class StepReader {
       if (step == "addcdiv" || StartsWith(step, "_fused_")) return i + 1;
       if (step != "add") continue;
       MSP_ASSIGN_OR_RETURN(const std::span<const ItemView> items, ItemsOf(i));
-      const auto descends = [](const ItemView& item) {
-        return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
-      };
-      if (std::ranges::any_of(items, descends)) return i + 1;
+      if (Descends(items)) return i + 1;
     }
     return begin;
   }

@@ -125,6 +125,13 @@ TEST_F(FindingsTest, OptimizersOfOtherParametersAreNamed) {
     const FirstDifference& d = Find().Answer();
     return d.of_step ? d.item + " " + d.difference.target + ", " + d.difference.golden : std::string("nothing");
   };
+  const auto divides = [](const std::string& shape) {
+    const std::string kept = TensorOf(shape, 0.1, 0.2);
+    return Call("Tensor.addcdiv_.0.forward", TensorOf(shape, 1, 2) + ", " + kept + ", " + kept, TensorOf(shape, 1, 2),
+                R"("value": )" + Number(-0.01));
+  };
+  Write("g", {forward, backward, divides("4, 8")});
+  EXPECT_EQ(told(sgd), "nothing") << "more than Adam divides";
   Write("g", {forward, backward, adam({"4, 8", "8", "2, 2"})});
   EXPECT_EQ(told(adam({"4, 8", "8", "2, 2"})), "nothing");
   EXPECT_EQ(told(adam({"4, 8", "8"})), ".parameters 2, 3");

@@ -218,6 +218,12 @@ std::string_view StepOf(std::string_view name) {
   return api;
 }
 
+bool Descends(std::span<const ItemView> items) {
+  return std::ranges::any_of(items, [](const ItemView& item) {
+    return item.suffix.ends_with(".alpha") && item.stats[kMax].IsNumber() && item.stats[kMax].AsDouble() < 0;
+  });
+}
+
 StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op) { return OwnerFinder(dump).Find(op); }
 
 bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {

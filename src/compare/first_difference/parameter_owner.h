@@ -1,6 +1,7 @@
 // The ops of an optimizer's step, and to which parameter each belongs.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -8,6 +9,7 @@
 
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"
+#include "compare/values/item_view.h"
 
 namespace msprobe {
 
@@ -16,6 +18,9 @@ size_t BehindBackward(const OpList& ops);
 
 /// "lerp" of "Tensor.lerp_.3.forward" and of "Torch._foreach_lerp_.0.forward".
 std::string_view StepOf(std::string_view name);
+
+/// Whether a sum takes its second part off the first, as a step does: its alpha is negative.
+bool Descends(std::span<const ItemView> items);
 
 /// "blocks.0.mlp.up.weight" for an op behind the backward pass that no module calls; "" where the dump does not show
 /// it: without modules, without a loop over the parameters, or where several parameters look the same.

@@ -56,6 +56,7 @@ bool HoldsFill(const ItemView& item) {
 }
 
 bool HoldsBoth(const ItemView& item) {
+  if (item.stats[kMax].IsNumber()) return false;  // most are numbers
   const auto text = [&](Stat k) {
     std::string out;
     item.stats[k].AppendText(&out);
