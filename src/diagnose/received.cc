@@ -6,7 +6,7 @@
 
 #include "base/page_trim.h"
 #include "base/parallel.h"
-#include "compare/first_difference/value_maker.h"
+#include "compare/describe/item_difference.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
-#include "compare/first_difference/six_digits.h"
+#include "compare/describe/six_digits.h"
 #include "diagnose/story/divergence_json.h"
 #include "diagnose/story/story_judgement.h"
 #include "json/writer.h"

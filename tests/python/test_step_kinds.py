@@ -19,7 +19,7 @@ NAMED = {
 OF_L1 = {
     "frozen": ("the optimizer updates 17 parameters, that of the golden run 18", "parameter groups"),
     "groups": ("the optimizer decays 7 parameters, that of the golden run 18", "parameter groups"),
-    "exchanged": ("its input.1, a parameter, differs", "names in the checkpoint"),
+    "exchanged": ("its weight (input.1), a parameter, differs", "names in the checkpoint"),
 }
 OF_MIX = {
     "frozen": ("1.up.weight", "the optimizers were given"),

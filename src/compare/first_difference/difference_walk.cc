@@ -225,6 +225,8 @@ class Walk {
     if (!anything_ && (IsMadeGood(in_, i) || IsOfOtherNode(in_, i))) return RulerVerdict::kRewritten;
     if (const auto around = anything_ ? std::nullopt : EnteredAround(in_, i))
       return Blame(Kind::kInput, *around, RulerVerdict::kBug, in_.distances[*around].input), Inherit(i);
+    if (!anything_ && !inexact_ && in_.distances[i].input_error > 0 && IsReordered(in_, i))
+      return Blame(Kind::kInput, i, RulerVerdict::kSuspicious, units);
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
 

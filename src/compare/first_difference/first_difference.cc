@@ -12,7 +12,10 @@
 #include "base/parallel.h"
 #include "base/slot_table.h"
 #include "base/text.h"
+#include "compare/describe/item_difference.h"
+#include "compare/describe/six_digits.h"
 #include "compare/first_difference/difference_walk.h"
+#include "compare/first_difference/gradient_flow.h"
 #include "compare/first_difference/optimizer_intake.h"
 #include "compare/first_difference/optimizer_step.h"
 #include "compare/first_difference/other_differences.h"
@@ -20,7 +23,6 @@
 #include "compare/first_difference/outside_value.h"
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/first_difference/same_data.h"
-#include "compare/first_difference/six_digits.h"
 #include "compare/first_difference/unrecorded.h"
 #include "compare/first_difference/value_maker.h"
 #include "compare/first_difference/walk_parts.h"
@@ -39,55 +41,6 @@
 namespace msprobe {
 namespace {
 
-std::string Percent(double v) { return fmt::format("{:.3g} %", v); }
-
-/// As a person writes it; tables have "Nan".
-std::string Text(const StatValue& v) {
-  std::string out;
-  v.AppendText(&out);
-  return out == "Nan" ? "NaN" : out;
-}
-
-/// Norm first: it sums up the tensor.
-constexpr std::array kTold{kNorm, kMax, kMin, kMean};
-constexpr std::array<const char*, kStatCount> kNames{"Max", "Min", "Mean", "Norm"};
-
-ItemDifference OfStat(const OpDiff& op, size_t row, Stat k, double percent) {
-  const DiffRow& r = op.rows[row];
-  return {kNames[k], Text(op.target[row].stats[k]), Text(op.golden[static_cast<size_t>(r.golden)].stats[k]), percent};
-}
-
-/// The statistic that tells most of a row: its largest relative error, or the difference in kind.
-ItemDifference StatisticOf(const OpDiff& op, size_t row) {
-  const DiffRow& r = op.rows[row];
-  for (const Stat k : kTold) {
-    const StatDiff& d = r.diff[k];
-    if (d.diff_cell == StatDiff::Cell::kZero || d.diff_cell == StatDiff::Cell::kNA) continue;
-    if (d.rel_cell != StatDiff::Cell::kNumber) return OfStat(op, row, k, -1);
-    // Below this a norm alone says nothing; the others may.
-    if (k == kNorm && d.rel < 1e-3 && r.diff[kMax].rel > d.rel) continue;
-    return OfStat(op, row, k, d.rel);
-  }
-  return {"values", {}, {}, -1};
-}
-
-ItemDifference DifferenceOf(const OpDiff& op, size_t row, CompareMode mode) {
-  const DiffRow& r = op.rows[row];
-  const ItemView &a = op.target[row], &b = op.golden[static_cast<size_t>(r.golden)];
-  if (a.shape != b.shape && !r.shapes_fit && !(IsOtherCall(op) && ShapesFit(a, b)))
-    return {"shape", a.shape, b.shape, -1};
-  if (mode == CompareMode::kChecksum) return {"checksum", a.checksum, b.checksum, -1};
-  if (mode == CompareMode::kTensor && op.tensors[row].error > 0 && std::isfinite(op.tensors[row].golden_error))
-    return {"values", {}, {}, 100 * op.tensors[row].golden_error};
-  return StatisticOf(op, row);
-}
-
-std::string DetailOf(const ItemDifference& d) {
-  if (d.what == "values") return d.percent < 0 ? "values differ" : "values differ by " + Percent(d.percent);
-  if (d.percent >= 0) return d.what + " differs by " + Percent(d.percent);
-  return d.what + " " + SixDigits(d.target) + " against " + SixDigits(d.golden);
-}
-
 /// Largest relative error over the inputs; of a norm in another mode without what it keeps.
 double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
   double worst = -1;
@@ -100,47 +53,6 @@ double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
 
 std::string InputsText(double worst) {
   return worst < 0 ? "" : worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);
-}
-
-/// The value of an argument, or what stands for it.
-std::string ArgumentText(const ItemView& item) {
-  std::string out;
-  if (item.shape != "[]" && item.shape != "N/A" && (item.tensor || item.stats[kMax].IsNone())) return item.shape;
-  item.stats[kMax].AppendText(&out);
-  return out;
-}
-
-constexpr const char* kNotGiven = "(not given)";
-
-/// The argument that differs first.
-void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out) {
-  for (size_t i = 0; i < diff.rows_used; ++i) {
-    if (!ArgumentDiffers(diff, i, mode)) continue;
-    const int g = diff.rows[i].golden;
-    out->item = diff.target[i].suffix;
-    const ItemView* golden = g == kNoItem ? AtPlaceOf(diff, diff.target[i]) : &diff.golden[static_cast<size_t>(g)];
-    out->difference = {"value", ArgumentText(diff.target[i]), golden ? ArgumentText(*golden) : kNotGiven, -1};
-    out->detail = "is " + out->difference.target + " against " + out->difference.golden;
-    return;
-  }
-  for (size_t g = 0; g < diff.golden_used; ++g) {
-    if (diff.golden_taken[g] || IsResult(diff.golden[g].state) || diff.golden[g].dtype == "N/A") continue;
-    if (SaysTheSame(diff, diff.golden[g], true)) continue;
-    out->item = diff.golden[g].suffix;
-    out->difference = {"value", kNotGiven, ArgumentText(diff.golden[g]), -1};
-    out->detail = "is there in the golden run only";
-    return;
-  }
-}
-
-void DescribeDType(const OpDiff& diff, FirstDifference* out) {
-  for (size_t i = diff.rows_used; i-- > 0;) {
-    if (!DTypeChanges(diff, i)) continue;
-    out->item = diff.target[i].suffix;
-    const ItemView& golden = diff.golden[static_cast<size_t>(diff.rows[i].golden)];
-    out->difference = {"dtype", std::string(diff.target[i].dtype), std::string(golden.dtype), -1};
-    out->detail = "is of " + out->difference.target + " against " + out->difference.golden;
-  }
 }
 
 class Describer {
@@ -165,7 +77,7 @@ class Describer {
     if (out->kind == Kind::kExtraOp) {
       out->detail = "is not in the golden run";
       out->instead = StandsFor(pair_, plan_, target_, golden_, out->name, false);
-    } else {
+    } else if (out->difference.what != "requires_grad") {
       MSP_RETURN_IF_ERROR(FillValues(out));
     }
     if (out->kind == Kind::kShape && (IsModuleName(out->name) || !out->module.empty())) {
@@ -216,11 +128,13 @@ class Describer {
                          : out->hidden      ? HiddenRow(diff)
                                             : WorstRow(diff, outputs);
       if (row < diff.rows_used) {
-        out->item = diff.target[row].suffix;
+        SetItem(diff, diff.target[row], out);
         if (!out->hidden) out->difference = DifferenceOf(diff, row, mode);
         out->detail = out->hidden ? "holds infinities, and statistics do not show where" : DetailOf(out->difference);
         const int partner = diff.rows[row].golden;
         const ItemView* golden = partner == kNoItem ? nullptr : &diff.golden[static_cast<size_t>(partner)];
+        out->reordered = !outputs && mode == CompareMode::kStatistics && IsReordered(diff, row);
+        if (out->kind == Kind::kInput) out->exchanged = ExchangedWith(diff, row);
         if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], golden, out));
         if (out->kind == Kind::kInput && plan_.implementations && out->inside.empty())
           MSP_RETURN_IF_ERROR(FillMadeBy(diff.target[row], out));
@@ -353,13 +267,39 @@ Status DescribeAll(const Describer& describer, Differences* out) {
   return OkStatus();
 }
 
-/// What the steps of the two optimizers say.
-Status AddOptimizer(const Describer& describer, const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk,
-                    Differences* out) {
+/// Several ops of a step are given one setting.
+void DropRepeatedSettings(Differences* out) {
+  const auto same = [](const FirstDifference& a, const FirstDifference& b) {
+    return a.kind == FirstDifference::Kind::kArgument && b.kind == a.kind && a.item == b.item &&
+           !StartsWith(a.item, ".input") && a.difference.target == b.difference.target && a.owner == b.owner;
+  };
+  std::vector<FirstDifference> kept;
+  for (FirstDifference& d : out->others) {
+    const bool told = same(out->first, d) || std::ranges::any_of(kept, [&](const auto& k) { return same(k, d); });
+    if (!told) kept.push_back(std::move(d));
+  }
+  out->others = std::move(kept);
+}
+
+/// What the gradients that only one run has, and the steps of the two optimizers say.
+Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkResult& walk, Differences* out) {
+  const DumpPair& pair = in.pair;
+  const MatchPlan& plan = in.plan;
+  MSP_ASSIGN_OR_RETURN(FirstDifference flow, GradientFlow(in, *out, walk.answer_at));
+  if (flow.kind != FirstDifference::Kind::kNone) {
+    // What the backward pass and the step lack follows from it.
+    out->source = FirstDifference();
+    out->others.clear();
+    out->first = std::move(flow);
+    return describer.Fill(&out->first);
+  }
   MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, out));
   if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
   WeighOptimizers(std::move(forms), walk, out);
+  MSP_RETURN_IF_ERROR(NameSetting(pair, &out->first));
+  for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
+  DropRepeatedSettings(out);
   return OkStatus();
 }
 
@@ -462,7 +402,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   out.first = std::move(walk.first);
   out.source = std::move(walk.source);
   MSP_RETURN_IF_ERROR(DescribeAll(describer, &out));
-  MSP_RETURN_IF_ERROR(AddOptimizer(describer, pair, plan, walk, &out));
+  MSP_RETURN_IF_ERROR(AddOptimizer(describer, input, walk, &out));
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   out.draws_alike = walk.draws_alike;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 #include "compare/pair/dump_pair.h"
 
 namespace msprobe {

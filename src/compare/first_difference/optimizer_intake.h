@@ -1,7 +1,7 @@
 // What the step of an optimizer takes in: how many parameters, in which order, by which algorithm, and clipped or not.
 #pragma once
 
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 #include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 

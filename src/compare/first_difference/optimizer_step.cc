@@ -14,6 +14,7 @@
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
@@ -39,6 +40,13 @@ class StepReader {
       MSP_RETURN_IF_ERROR(ReadOp(i, StepOf(name)));
     }
     return OkStatus();
+  }
+
+  /// Takes what this op is given, whatever others are: groups of parameters have settings of their own.
+  Status ReadAlone(size_t i) {
+    const std::string_view step = StepOf(dump_.ops().NameAt(i));
+    if (step == "mul") decayed_.reset(), kept_.reset();
+    return ReadOp(i, step);
   }
 
   std::vector<OptimizerSetting> Settings() const {
@@ -151,7 +159,7 @@ class StepReader {
     if (!decayed_ && number >= kLeastLeft && IsOfParameter(items)) {
       // What squares of gradients are added to is a moment; it looks like a weight where no dump says what is one.
       MSP_ASSIGN_OR_RETURN(const bool moment, IsTakenBy("addcmul", i, given));
-      if (moment) return OkStatus();
+      if (moment) return beta2_ = {1 - number, i}, OkStatus();
       decayed_ = {number, i};
     }
     if (kept_) return OkStatus();
@@ -185,6 +193,18 @@ class StepReader {
   double step_ = 0;
 };
 
+/// The setting that an op of the step is given; none where its number does not tell one.
+StatusOr<std::optional<OptimizerSetting>> SettingAt(const DumpFile& dump, size_t op) {
+  StepReader reader(dump);
+  MSP_RETURN_IF_ERROR(reader.Read());
+  MSP_RETURN_IF_ERROR(reader.ReadAlone(op));
+  // A fused step is given all of them.
+  if (StartsWith(StepOf(dump.ops().NameAt(op)), "_fused_")) return std::optional<OptimizerSetting>();
+  std::vector<OptimizerSetting> settings = reader.Settings();
+  const auto found = std::ranges::find(settings, op, &OptimizerSetting::op);
+  return found == settings.end() ? std::nullopt : std::optional(std::move(*found));
+}
+
 /// Whether the step of one run has ops that the other's lacks.
 bool StepsDiffer(const DumpPair& pair, const MatchPlan& plan) {
   const OpList& ops = pair.target->ops();
@@ -193,6 +213,15 @@ bool StepsDiffer(const DumpPair& pair, const MatchPlan& plan) {
     own = plan.golden_of[i] == kNoOp && !plan.NotSeen(i) && !IsModuleName(ops.NameAt(i));
   if (own || plan.golden_only.empty()) return own;
   return plan.golden_only.back() >= BehindBackward(pair.golden->ops());
+}
+
+/// Whether the step of one run has all that the other's has.
+bool OnlyOneHasMore(const DumpPair& pair, const MatchPlan& plan) {
+  const OpList& ops = pair.target->ops();
+  bool own = false;
+  for (size_t i = BehindBackward(ops); i < ops.size() && !own; ++i)
+    own = plan.golden_of[i] == kNoOp && !plan.NotSeen(i) && !IsModuleName(ops.NameAt(i));
+  return !own || plan.golden_only.empty() || plan.golden_only.back() < BehindBackward(pair.golden->ops());
 }
 
 /// The functions of a step, by their names.
@@ -218,9 +247,15 @@ bool StepsAgain(const DumpPair& pair, const MatchPlan& plan) {
   return updates && (std::ranges::includes(extra, shared) || std::ranges::includes(missing, shared));
 }
 
+/// Whether one run has the whole step of the other, and changes more in place.
+bool ChangesMore(bool one_sided, const FirstDifference& first) {
+  return one_sided && !IsModuleName(first.name) && ChangesArguments(ApiOf(first.name));
+}
+
 /// Ops of the optimizer that one run has more are no difference where they are another form of the same step.
-void ForgetOtherForm(size_t begin, bool again, const WalkResult& walk, FirstDifference* first) {
-  if (again) return;
+void ForgetOtherForm(const OptimizerForms& forms, const WalkResult& walk, FirstDifference* first) {
+  const size_t begin = forms.begin;
+  if (forms.again || ChangesMore(forms.one_sided, *first)) return;
   const bool lone = first->kind == FirstDifference::Kind::kMissingOp || first->kind == FirstDifference::Kind::kExtraOp;
   bool differs = false;
   for (size_t i = walk.answer_at; i < walk.verdicts.size() && !differs; ++i)
@@ -349,6 +384,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
   forms.again = StepsAgain(pair, plan);
+  forms.one_sided = OnlyOneHasMore(pair, plan);
   forms.same_settings = std::ranges::find(target, "lr", &OptimizerSetting::name) != target.end();
   for (const OptimizerSetting& a : target) {
     const auto b = std::ranges::find(golden, a.name, &OptimizerSetting::name);
@@ -374,6 +410,20 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   return forms;
 }
 
+Status NameSetting(const DumpPair& pair, FirstDifference* found) {
+  const bool numbers = found->kind == FirstDifference::Kind::kArgument && !found->of_step && found->golden_op != kNoOp;
+  if (!numbers || IsModuleName(found->name) || !found->module.empty()) return OkStatus();
+  if (found->op < BehindBackward(pair.target->ops()) || BehindBackward(pair.target->ops()) == 0) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const auto own, SettingAt(*pair.target, found->op));
+  MSP_ASSIGN_OR_RETURN(const auto other, SettingAt(*pair.golden, found->golden_op));
+  if (!own || !other || own->name != other->name || own->value == other->value) return OkStatus();
+  found->item = "." + own->name;
+  found->argument.clear();
+  found->difference = {"value", WrittenOut(own->value), WrittenOut(other->value), -1};
+  found->detail = "is " + found->difference.target + " against " + found->difference.golden;
+  return OkStatus();
+}
+
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   // Groups of other settings come in another order: what differs in them says more.
   const bool of_groups = forms.intake.item == ".order" || forms.intake.item == ".decays";
@@ -391,7 +441,7 @@ void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* 
     out->others.push_back(std::move(forms.decay));
   else if (decay)
     AddSetting(std::move(forms.decay), walk.answer_at, out);
-  if (forms.same_settings) ForgetOtherForm(forms.begin, forms.again, walk, &out->first);
+  if (forms.same_settings) ForgetOtherForm(forms, walk, &out->first);
 }
 
 }  // namespace msprobe

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 #include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 
@@ -26,6 +26,7 @@ struct OptimizerForms {
   bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
   bool same_settings = false;  // and all settings are known, and the same: two forms of one step
   bool again = false;          // one run does the whole step once more
+  bool one_sided = false;      // the step of one run has all that the other's has
   size_t begin = 0;            // of the target's step
   FirstDifference setting;     // the first that differs; kNone where none does
   FirstDifference decay;       // of parameters that only one of them decays; kNone where there are none
@@ -33,6 +34,10 @@ struct OptimizerForms {
   FirstDifference intake;      // of what they take in (optimizer_intake.h); kNone where nothing differs
 };
 StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
+
+/// Where an argument of an op of the step differs, it becomes the setting that it is made of: "lr", not the number that
+/// a division is scaled by.
+Status NameSetting(const DumpPair& pair, FirstDifference* found);
 
 /// A setting that differs, or a parameter that is left out, joins the answer of the walk; ops that only make another
 /// form of the same step leave it.

@@ -122,7 +122,8 @@ TEST_F(FindingsTest, OptimizersOfOtherParametersAreNamed) {
       Call("Tensor.add_.0.forward", Wide(3) + ", " + Wide(1), Wide(2.9), R"("alpha": )" + Number(-0.1));
   const auto told = [&](const std::string& step) {
     Write("t", {forward, backward, step});
-    const FirstDifference& d = Find().Answer();
+    const Differences found = Find();
+    const FirstDifference& d = found.Answer();
     return d.of_step ? d.item + " " + d.difference.target + ", " + d.difference.golden : std::string("nothing");
   };
   const auto divides = [](const std::string& shape) {

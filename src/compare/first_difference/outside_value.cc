@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "compare/first_difference/parameter_owner.h"
 #include "compare/round_off/ruler.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -11,7 +12,10 @@
 namespace msprobe {
 namespace {
 
-/// Whether a function takes its weights there: where no module is known, what requires gradients and comes from no op.
+bool Trains(const ItemView& item) { return item.requires_grad == ItemView::Grad::kTrue; }
+
+}  // namespace
+
 bool IsPlaceOfWeight(std::string_view op, const ItemView& item) {
   if (ParseOpName(op).direction != OpDirection::kForward || item.state != ItemState::kInput) return false;
   const std::string_view api = ApiOf(op);
@@ -22,10 +26,6 @@ bool IsPlaceOfWeight(std::string_view op, const ItemView& item) {
   return std::ranges::find(kTakers, api) != std::end(kTakers) || api.starts_with("conv") ||
          ArithmeticOf(op) == Arithmetic::kNormalise;
 }
-
-bool Trains(const ItemView& item) { return item.requires_grad == ItemView::Grad::kTrue; }
-
-}  // namespace
 
 Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDifference* out) const {
   MSP_ASSIGN_OR_RETURN(const std::optional<std::string> parameter, ParameterOf(item, tree_.ParentOf(out->name)));
@@ -44,10 +44,15 @@ Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDi
     return OkStatus();
   }
   const bool module = IsModuleName(tree_.ParentOf(out->name));
-  if (!module && out->kind == FirstDifference::Kind::kInput && IsPlaceOfWeight(out->name, item) && Trains(item) &&
-      partner && Trains(*partner)) {
-    out->kind = FirstDifference::Kind::kParameter;
-    return OkStatus();
+  if (!module && out->kind == FirstDifference::Kind::kInput && Trains(item) && partner && Trains(*partner)) {
+    bool weight = IsPlaceOfWeight(out->name, item);
+    if (!weight && ParseOpName(out->name).direction == OpDirection::kForward) {
+      MSP_ASSIGN_OR_RETURN(weight, IsStepped(*pair_.target, item));
+    }
+    if (weight) {
+      out->kind = FirstDifference::Kind::kParameter;
+      return OkStatus();
+    }
   }
   Status status = OkStatus();
   tree_.ForEachAround(out->name, [&](std::string_view name) {

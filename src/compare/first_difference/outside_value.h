@@ -3,14 +3,18 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 #include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"
 #include "compare/values/item_view.h"
 
 namespace msprobe {
+
+/// Whether a function takes its weights there: where no module is known, what requires gradients and comes from no op.
+bool IsPlaceOfWeight(std::string_view op, const ItemView& item);
 
 class OutsideValue {
  public:

@@ -236,6 +236,24 @@ bool IsState(const OpList& ops, const ModuleTree& tree, size_t op) {
   return false;
 }
 
+StatusOr<bool> IsStepped(const DumpFile& dump, const ItemView& item) {
+  constexpr size_t kMostSteps = 20000;
+  const OpList& ops = dump.ops();
+  const std::string print = PrintOf(item);
+  ItemViews items(dump, CompareMode::kStatistics);
+  for (size_t i = BehindBackward(ops), seen = 0; i < ops.size() && seen < kMostSteps; ++i, ++seen) {
+    const std::string_view name = ops.NameAt(i);
+    if (IsModuleName(name) || !ApiOf(name).ends_with('_')) continue;
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    const bool changed = std::ranges::any_of(items.items(), [&](const ItemView& one) {
+      const bool first = one.suffix == ".input.0" || one.suffix.starts_with(".input.0.");
+      return first && one.state == ItemState::kInput && one.tensor && PrintOf(one) == print;
+    });
+    if (changed) return true;
+  }
+  return false;
+}
+
 StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump) { return OwnerFinder(dump).Prints(); }
 
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump) { return OwnerFinder(dump).Trained(); }

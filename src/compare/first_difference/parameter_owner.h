@@ -30,6 +30,9 @@ StatusOr<std::string> ParameterOwner(const DumpFile& dump, size_t op);
 /// keeps of it.
 bool IsState(const OpList& ops, const ModuleTree& tree, size_t op);
 
+/// Whether an op behind the backward pass changes a tensor that looks like the item, as a step does to a weight.
+StatusOr<bool> IsStepped(const DumpFile& dump, const ItemView& item);
+
 /// The parameters of all modules, and which of them the step behind the backward pass changes, as far as their values
 /// tell them; several that look the same are one entry.
 struct TrainedParameter {

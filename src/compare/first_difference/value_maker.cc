@@ -7,7 +7,11 @@
 
 #include "base/page_trim.h"
 #include "base/text.h"
+#include "compare/describe/item_difference.h"
+#include "compare/first_difference/outside_value.h"
+#include "compare/first_difference/parameter_owner.h"
 #include "compare/pair/op_at.h"
+#include "compare/round_off/no_value.h"
 #include "compare/values/item_views.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
@@ -20,12 +24,40 @@ using FoundKind = FirstDifference::Kind;
 
 constexpr size_t kMostLookedAt = 20000;  // ops in front of the difference
 constexpr size_t kMostAcross = 400;      // of two frameworks, where values say less
+constexpr size_t kMostUnseen = 1000;     // ops between what unseen code takes and what it makes
 constexpr size_t kNoMaker = SIZE_MAX;
 constexpr size_t kMostAround = 64;  // around infinities: they are put in where they are used
 
-bool Gives(const ItemViews& op, const std::string& looks) {
+/// A tensor by what its dump shows of it. Reshaped: of any shape of as many elements, whose sums another order rounds.
+class Looks {
+ public:
+  explicit Looks(const ItemView& item, bool reshaped = false) : text_(Text(item, reshaped)), reshaped_(reshaped) {
+    if (item.stats[kNorm].IsNumber()) norm_ = item.stats[kNorm].AsDouble();
+  }
+
+  bool known() const { return !text_.empty(); }
+  bool operator==(const Looks& other) const { return text_ == other.text_ && NormIs(other.norm_); }
+  bool AreOf(const ItemView& item) const { return Looks(item, reshaped_) == *this; }
+
+ private:
+  static std::string Text(const ItemView& item, bool reshaped) {
+    if (!reshaped) return LooksOf(item);
+    if (LooksOf(item).empty() || item.dtype.find("loat") == std::string::npos) return {};
+    std::string out = std::to_string(ElementsOfShape(item.shape)) + " " + std::string(item.dtype);
+    for (const Stat k : {kMax, kMin}) item.stats[k].AppendText(&(out += ' '));
+    return out;
+  }
+  bool NormIs(double norm) const { return !reshaped_ || std::fabs(norm - norm_) <= kSameNorm * std::fabs(norm_); }
+
+  static constexpr double kSameNorm = 1e-6;
+  std::string text_;
+  bool reshaped_;
+  double norm_ = 0;
+};
+
+bool Gives(const ItemViews& op, const Looks& looks) {
   return std::ranges::any_of(
-      op.items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && LooksOf(item) == looks; });
+      op.items(), [&](const ItemView& item) { return item.state == ItemState::kOutput && looks.AreOf(item); });
 }
 
 class Maker {
@@ -33,16 +65,42 @@ class Maker {
   Maker(const WalkInput& in, WalkResult* walk) : in_(in), walk_(*walk), out_(&walk->source) {}
 
   /// An op that the target has more.
-  StatusOr<size_t> FindExtra(const std::string& looks) {
-    return FindAmong(*in_.pair.target, walk_.own_ops, out_->op, looks);
-  }
+  StatusOr<size_t> FindExtra(const Looks& looks) { return FindAmong(*in_.pair.target, walk_.own_ops, out_->op, looks); }
   /// One that it lacks.
-  StatusOr<size_t> FindMissing(const std::string& looks) {
+  StatusOr<size_t> FindMissing(const Looks& looks) {
     return FindAmong(*in_.pair.golden, walk_.golden_own_ops, out_->golden_op, looks);
   }
 
+  /// An op that one run has more, and whose result no recorded op takes before the difference: what takes it made what
+  /// comes in. Where modules are recorded, they tell more.
+  Status FindBehindUnseenCode(const ItemView& item) {
+    const DumpPair& pair = in_.pair;
+    const std::string_view name = pair.target->ops().NameAt(out_->op);
+    const bool computed = item.dtype.find("loat") != std::string::npos && !IsPlaceOfWeight(name, item) &&
+                          ParseOpName(name).direction == OpDirection::kForward;
+    if (!computed || IsModuleName(name) || !in_.target_tree.ParentOf(name).empty()) return OkStatus();
+    const bool golden = walk_.own_ops.empty();
+    const std::vector<uint32_t>& own = golden ? walk_.golden_own_ops : walk_.own_ops;
+    if (own.empty() || (!golden && !walk_.golden_own_ops.empty())) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const bool stepped, IsStepped(*pair.target, item));
+    if (stepped) return OkStatus();
+    const DumpFile& dump = golden ? *pair.golden : *pair.target;
+    const size_t end = golden ? out_->golden_op : out_->op;
+    for (auto it = std::ranges::lower_bound(own, end); it != own.begin();) {
+      const uint32_t op = *--it;
+      if (end - op > kMostUnseen) break;
+      MSP_ASSIGN_OR_RETURN(const bool taken, IsTaken(dump, op, end));
+      if (taken) continue;
+      out_->kind = golden ? FoundKind::kMissingOp : FoundKind::kExtraOp;
+      out_->golden_op = golden ? op : kNoOp;
+      if (!golden) out_->op = op;
+      return OkStatus();
+    }
+    return OkStatus();
+  }
+
   /// The op whose result the infinities are in.
-  Status FindMask(const std::string& looks) {
+  Status FindMask(const Looks& looks) {
     const DumpFile& dump = *in_.pair.target;
     ItemViews items(dump, in_.pair.options.mode);
     const std::string_view module = in_.target_tree.ParentOf(dump.ops().NameAt(out_->op));
@@ -59,9 +117,25 @@ class Maker {
   }
 
  private:
+  /// Whether an op up to `end` takes what the op gives; true where that cannot be known.
+  StatusOr<bool> IsTaken(const DumpFile& dump, size_t op, size_t end) {
+    ItemViews items(dump, in_.pair.options.mode);
+    MSP_RETURN_IF_ERROR(items.Read(op));
+    const auto output =
+        std::ranges::find_if(items.items(), [](const ItemView& item) { return item.state == ItemState::kOutput; });
+    if (output == items.items().end()) return true;
+    const Looks looks(*output, true);
+    if (!looks.known()) return true;
+    for (size_t i = op + 1; i <= end; ++i) {
+      MSP_RETURN_IF_ERROR(items.Read(i));
+      const auto takes = [&](const ItemView& item) { return !IsResult(item.state) && looks.AreOf(item); };
+      if (std::ranges::any_of(items.items(), takes)) return true;
+    }
+    return false;
+  }
+
   /// The last of `ops` in front of `end` that gives it.
-  StatusOr<size_t> FindAmong(const DumpFile& dump, const std::vector<uint32_t>& ops, size_t end,
-                             const std::string& looks) {
+  StatusOr<size_t> FindAmong(const DumpFile& dump, const std::vector<uint32_t>& ops, size_t end, const Looks& looks) {
     ItemViews items(dump, in_.pair.options.mode);
     size_t seen = 0;
     for (auto it = std::ranges::lower_bound(ops, end); it != ops.begin() && seen < kMostLookedAt; ++seen) {
@@ -266,17 +340,6 @@ class ExtraUse {
 
 }  // namespace
 
-std::string LooksOf(const ItemView& item) {
-  if (!StartsWith(item.shape, "[") || item.shape == "[]" || item.stats[kMax].IsNone()) return {};
-  std::string most, least, out = item.shape;
-  item.stats[kMax].AppendText(&most);
-  item.stats[kMin].AppendText(&least);
-  if (most == least) return {};
-  out.append(" ").append(item.dtype);
-  for (const StatValue& stat : item.stats) stat.AppendText(&(out += ' '));
-  return out;
-}
-
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   const DumpPair& pair = in.pair;
@@ -301,25 +364,29 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
   }
   if (found.hidden) {
     const ItemView* masked = MaskedInput(diff);
-    return masked ? maker.FindMask(LooksOf(*masked)) : OkStatus();
+    return masked ? maker.FindMask(Looks(*masked)) : OkStatus();
   }
   const ItemView* other = nullptr;
   const ItemView* own = WorstInput(diff, pair.options.mode, &other);
   if (!own || own->shape != other->shape) return OkStatus();
-  const std::string looks = LooksOf(*own), golden_looks = LooksOf(*other);
-  if (looks.empty() || golden_looks.empty() || looks == golden_looks) return OkStatus();
-  MSP_ASSIGN_OR_RETURN(const size_t extra, maker.FindExtra(looks));
-  MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
-  // Where each run has an op of its own, they stand for each other.
-  if ((extra == kNoMaker) == (missing == kNoMaker)) return OkStatus();
-  found.kind = extra != kNoMaker ? FoundKind::kExtraOp : FoundKind::kMissingOp;
-  if (extra != kNoMaker) {
-    found.op = extra;
-    found.golden_op = kNoOp;
-  } else {
-    found.golden_op = static_cast<uint32_t>(missing);
+  for (const bool reshaped : {false, true}) {
+    const Looks looks(*own, reshaped), golden_looks(*other, reshaped);
+    if (!looks.known() || !golden_looks.known() || looks == golden_looks) return OkStatus();
+    MSP_ASSIGN_OR_RETURN(const size_t extra, maker.FindExtra(looks));
+    MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
+    // Where each run has an op of its own, they stand for each other.
+    if (extra != kNoMaker && missing != kNoMaker) return OkStatus();
+    if (extra == kNoMaker && missing == kNoMaker) continue;
+    found.kind = extra != kNoMaker ? FoundKind::kExtraOp : FoundKind::kMissingOp;
+    if (extra != kNoMaker) {
+      found.op = extra;
+      found.golden_op = kNoOp;
+    } else {
+      found.golden_op = static_cast<uint32_t>(missing);
+    }
+    return OkStatus();
   }
-  return OkStatus();
+  return maker.FindBehindUnseenCode(*own);
 }
 
 }  // namespace msprobe

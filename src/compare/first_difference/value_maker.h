@@ -9,10 +9,6 @@
 
 namespace msprobe {
 
-/// Equal for tensors that the dump shows no difference between. "" for what says too little to know it again: single
-/// numbers, and tensors of one value.
-std::string LooksOf(const ItemView& item);
-
 /// Of a difference that comes in at an op and that no op in front of it seems to make. An op that only one run has, or
 /// that changes its argument in one run only, and whose result is the very value that comes in, made it, however far
 /// back it stands; of the gradient of a parameter, what leads to it agrees, an op that only one run has and that uses

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "compare/describe/item_difference.h"
 #include "compare/first_difference/value_maker.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -104,6 +105,21 @@ bool IsOfOtherNode(const WalkInput& in, size_t op) {
   const std::string input = shape_of(target, *forward, ".input.0");
   const bool same = !input.empty() && input == shape_of(golden, *other, ".input.0");
   return same && !ours.empty() && !theirs.empty() && (ours == input) != (theirs == input);
+}
+
+bool IsReordered(const WalkInput& in, size_t op) {
+  if (in.plan.cross || in.plan.implementations || in.pair.options.mode != CompareMode::kStatistics) return false;
+  JsonDoc target, golden;
+  OpDiff diff;
+  if (!DiffOpWith(in.pair, op, in.plan.golden_of[op], &target, &golden, &diff).ok())
+    return false;  // it was read before
+  bool some = false;
+  for (size_t i = 0; i < diff.rows_used; ++i) {
+    if (IsResult(diff.target[i].state) || ShownError(diff, i, CompareMode::kStatistics) == 0) continue;
+    if (!IsReordered(diff, i)) return false;
+    some = true;
+  }
+  return some;
 }
 
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {

@@ -28,6 +28,10 @@ bool IsMadeGood(const WalkInput& in, size_t op);
 /// which autograd put between, as it does for other memory formats.
 bool IsOfOtherNode(const WalkInput& in, size_t op);
 
+/// Whether inputs of the op have the same extremes and no more than the last digits of their sums differ: these are the
+/// same values in other places, where nothing in front of the op rounds.
+bool IsReordered(const WalkInput& in, size_t op);
+
 /// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
 /// it came in there before. Other values would show in the ops that take them.
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);

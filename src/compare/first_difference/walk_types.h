@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/slot_table.h"
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 #include "compare/first_difference/one_sided.h"
 #include "compare/pair/dump_pair.h"
 #include "compare/pair/module_tree.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compare/first_difference/differences.h"
+#include "compare/describe/differences.h"
 
 namespace msprobe {
 

@@ -5,11 +5,19 @@
 #include <cmath>
 #include <cstdint>
 
-#include "compare/first_difference/six_digits.h"
+#include "compare/describe/six_digits.h"
 #include "diagnose/story/place_words.h"
 
 namespace msprobe {
 namespace {
+
+/// "eps (input.4)": the name that people know leads.
+std::string ItemText(const StoryOrigin& o) { return o.argument.empty() ? o.item : o.argument + " (" + o.item + ")"; }
+
+/// With six digits, where these show the difference.
+std::string ShownValue(const StoryOrigin& o, const std::string& value) {
+  return SixDigits(o.target) == SixDigits(o.golden) ? value : SixDigits(value);
+}
 
 /// Whether the whole value is one factor times the golden one.
 bool IsMultiple(const StoryOrigin& o) {
@@ -33,7 +41,7 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
     case Cause::kInput:
       return say({"its {} holds NaN or infinities that no recorded op made",
                   "{} 含有 NaN 或无穷大，且不由任何已采集的算子产生"},
-                 o.item);
+                 ItemText(o));
     case Cause::kCollective:
       return say({"what every rank puts in is finite, the result is not", "各 rank 的输入均为有限值，结果却不是"});
     case Cause::kReceived: return say({"received from a rank whose dump is missing", "数据来自缺少 dump 的 rank"});
@@ -52,7 +60,7 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
 std::string Hidden(const Words& say, const StoryOrigin& o) {
   return say({"what comes of {} of {} differs: it holds infinities, and statistics do not show at which places",
               "由 {1} 的 {0} 得出的结果不一致：其中含有无穷大，统计值无法显示其位置"},
-             o.item, o.op);
+             ItemText(o), o.op);
 }
 
 /// The numbers of "[2, 3]".
@@ -75,7 +83,7 @@ std::string OfParameter(const Words& say, const StoryOrigin& o, const std::strin
     return say({"{} and {} are exchanged before they are used", "{} 与 {} 在使用前就已互换"},
                ParameterText(say, o, o.parameter), o.exchanged);
   if (o.parameter.empty())
-    return say({"its {}, a parameter, {} before it is used", "参数 {} 在使用前就已{}"}, o.item, differs);
+    return say({"its {}, a parameter, {} before it is used", "参数 {} 在使用前就已{}"}, ItemText(o), differs);
   if (o.buffer)
     return say({"buffer {} {} before it is used", "缓冲区 {} 在使用前就已{}"}, ParameterText(say, o, o.parameter),
                differs);
@@ -100,6 +108,15 @@ std::string OfStep(const Words& say, const StoryOrigin& o) {
              o.target, o.golden);
 }
 
+/// Of a tensor that only one run keeps in the graph.
+std::string OfGradientFlow(const Words& say, const StoryOrigin& o) {
+  constexpr std::string_view kParameters = "parameters.";
+  const std::string item = o.item.starts_with(kParameters) ? o.item.substr(kParameters.size()) : ItemText(o);
+  if (o.target == "False")
+    return say({"its {} requires no gradient, in the golden run it does", "{} 不需要梯度，标杆侧则需要"}, item);
+  return say({"its {} requires a gradient, in the golden run it does not", "{} 需要梯度，标杆侧则不需要"}, item);
+}
+
 /// Of an op that one run has more.
 std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kExtraOp) {
@@ -121,13 +138,33 @@ std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
   return say({"the target lacks {}", "调试侧缺少 {}"}, o.op);
 }
 
+/// Of what came in.
+std::string OfInput(const Words& say, const StoryOrigin& o, const std::string& differs) {
+  if (o.hidden) return Hidden(say, o);
+  if (!o.exchanged_input.empty())
+    return say({"its {} and {} are exchanged", "{} 与 {} 互换"}, ItemText(o), o.exchanged_input);
+  if (o.reordered)
+    return say({"its {} holds the same values in other places, by its statistics, and no recorded op moved them",
+                "从统计值看，{} 的数值相同而位置不同，且没有任何已采集的算子移动它们"},
+               ItemText(o));
+  if (!o.other_op.empty())
+    return say({"its {} {}, as {} makes it", "{} {}，由 {} 产生"}, ItemText(o), differs, o.other_op);
+  if (o.kept)
+    return say({"its {}, which the optimizer keeps from step to step, {}", "优化器在各 step 间保留的 {} {}"},
+               ItemText(o), differs);
+  return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, ItemText(o), differs);
+}
+
 std::string WhatHappened(const Words& say, const StoryOrigin& o) {
   // Where the comparison saw it, its words say more than that something is not finite.
   if (o.overflow && o.what.empty()) {
     const std::string what = Overflowed(say, o);
     return o.unused ? say({"an infinity that nothing uses: {}", "产生的无穷大未被使用：{}"}, what) : what;
   }
-  const std::string differs = Differs(say, o);
+  const std::string differs =
+      o.reordered
+          ? say({"holds the same values in other places, by its statistics", "（从统计值看数值相同而位置不同）不一致"})
+          : Differs(say, o);
   switch (o.cause) {
     case Cause::kOp:
       if (IsGradient(o))
@@ -147,11 +184,7 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
           {"what it receives {}, and no dump of the sender shows why", "收到的数据{}，发送方没有可说明原因的 dump"},
           differs);
     case Cause::kWeight: return OfParameter(say, o, differs);
-    case Cause::kInput:
-      if (o.hidden) return Hidden(say, o);
-      if (!o.other_op.empty())
-        return say({"its {} {}, as {} makes it", "{} {}，由 {} 产生"}, o.item, differs, o.other_op);
-      return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, o.item, differs);
+    case Cause::kInput: return OfInput(say, o, differs);
     case Cause::kCode:
       if (o.hidden) return Hidden(say, o);
       return say({"code between its recorded ops makes a difference: {} of {} {}",
@@ -159,14 +192,16 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
                  o.item, o.op, differs);
     case Cause::kArgument:
       if (o.of_step) return OfStep(say, o);
-      if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, o.item, differs);
-      return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, o.item, o.target, o.golden);
+      if (o.what == "requires_grad") return OfGradientFlow(say, o);
+      if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, ItemText(o), differs);
+      return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, ItemText(o),
+                 ShownValue(o, o.target), ShownValue(o, o.golden));
     case Cause::kMissingOp:
     case Cause::kExtraOp: return OfLoneOp(say, o);
     case Cause::kShape:
       if (!IsSplit(o) || o.alone) {
         const std::string tells = o.alone ? ShapesTell(say, o) : std::string();
-        return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, o.item, o.target,
+        return say({"{} has shape {}, in the golden run {}", "{} 的 shape 为 {}，标杆为 {}"}, ItemText(o), o.target,
                    o.golden) +
                (tells.empty() ? std::string() : std::string(say.colon()) + tells);
       }

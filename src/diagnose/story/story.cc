@@ -49,6 +49,10 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.frame = d.frame;
   out.function = d.function;
   out.item = Bare(d.item);
+  out.argument = d.argument;
+  out.reordered = d.reordered;
+  out.kept = d.state;
+  out.exchanged_input = Bare(d.exchanged);
   out.recomputed = d.recomputed;
   out.coarse = d.coarse;
   out.hidden = d.hidden;

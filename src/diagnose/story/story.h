@@ -60,6 +60,7 @@ struct StoryOrigin {
   std::vector<std::string> fused;  // modules that the golden run computes as one with it: one of them is meant
   std::string frame, function;     // "model.py:93", the user's innermost line; "" if not known
   std::string item;                // "input.1"; "" for none
+  std::string argument;            // "eps": the name that the function has for it; "" if not known
   bool unused = false;             // overflow: infinities of which nothing is left
   bool coarse = false;             // of kGrows: rounding adds up to so much by itself
   bool recomputed = false;         // in a part of the forward pass that runs once more for the backward pass
@@ -80,6 +81,9 @@ struct StoryOrigin {
   std::string instead;             // of a lone op: what the other run calls in its place; "" if nothing
   bool of_step = false;            // kArgument: what the optimizer takes in; `item`: optimizer_intake.h
   bool clips = false;              // of a lone op: the norm by which only that run scales its gradients
+  bool reordered = false;          // of an input: the same values in other places, by its statistics
+  bool kept = false;               // kInput: the optimizer keeps it from step to step
+  std::string exchanged_input;     // the other input of the call, with which it changed its place; "" for none
   std::string exchanged;           // kWeight: it has the values of this one, which has its own; "" if it is not so
   size_t exchanges = 0;            // of these: pairs that are exchanged, too
   std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in

@@ -36,6 +36,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     TextOrNull(json, "source", o.frame);
     TextOrNull(json, "function", o.function);
     TextOrNull(json, "item", o.item);
+    if (!o.argument.empty()) json->Member("argument", o.argument);
     TextOrNull(json, "parameter", o.parameter);
     TextOrNull(json, "owner", o.owner);
     if (!o.copies.empty()) json->Member("copies", o.copies);
@@ -52,6 +53,8 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     if (!o.instead.empty()) json->Member("instead", o.instead);
     if (o.clips) json->Member("clips_gradients", true);
     if (!o.exchanged.empty()) json->Member("exchanged_with", o.exchanged);
+    if (!o.exchanged_input.empty()) json->Member("exchanged_with", o.exchanged_input);
+    if (o.reordered) json->Member("reordered", true);
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));

@@ -324,6 +324,35 @@ TEST(Story, OverflowOfTheSameWeightIsTheSameOrigin) {
 }
 
 /// Two parameters that hold each other's values are one mistake; further pairs are counted.
+TEST(Story, AnInputIsNamedAsItsFunctionNamesIt) {
+  Divergence d = OfWeight();
+  FirstDifference& f = d.creator.difference;
+  f.module.clear();
+  f.argument = "weight";
+  f.kind = FirstDifference::Kind::kInput;
+  const auto headline = [&](Language language) { return StoryHeadline(Told(d), language); };
+  EXPECT_NE(headline(Language::kEnglish).find("its weight (input.1) differs by 25 %"), std::string::npos);
+  f.state = true;
+  EXPECT_NE(
+      headline(Language::kEnglish).find("its weight (input.1), which the optimizer keeps from step to step, differs"),
+      std::string::npos);
+  f.reordered = true;
+  EXPECT_NE(headline(Language::kEnglish)
+                .find("its weight (input.1) holds the same values in other places, by its statistics"),
+            std::string::npos);
+  EXPECT_NE(headline(Language::kChinese).find("从统计值看，weight (input.1) 的数值相同而位置不同"), std::string::npos);
+  f.exchanged = ".input.2";
+  EXPECT_NE(headline(Language::kEnglish).find("its weight (input.1) and input.2 are exchanged"), std::string::npos);
+  f.kind = FirstDifference::Kind::kArgument;
+  f.difference = {"value", "0.30000001192", "0.2", -1};
+  EXPECT_NE(headline(Language::kEnglish).find("argument weight (input.1) is 0.3, in the golden run 0.2"),
+            std::string::npos);
+  f.difference = {"requires_grad", "False", "True", -1};
+  EXPECT_NE(headline(Language::kEnglish).find("its weight (input.1) requires no gradient, in the golden run it does"),
+            std::string::npos);
+  EXPECT_NE(headline(Language::kChinese).find("weight (input.1) 不需要梯度，标杆侧则需要"), std::string::npos);
+}
+
 TEST(Story, ExchangedParametersAreOneOrigin) {
   Divergence d = OfWeight();
   d.handovers.clear();

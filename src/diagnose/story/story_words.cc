@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "base/words/times_text.h"
-#include "compare/first_difference/six_digits.h"
+#include "compare/describe/six_digits.h"
 #include "compare/values/item_view.h"
 #include "diagnose/story/clean_words.h"
 #include "diagnose/story/origin_words.h"
@@ -87,6 +87,12 @@ constexpr CauseWords WordsOf(Cause cause) {
 
 /// What to do next where it is known how the value is wrong; "" where that says nothing of it.
 std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
+  if (!o.exchanged_input.empty())
+    return say({"compare how this call is made in both runs", "比对两次运行中这一调用的写法"});
+  if (o.reordered)
+    return say(
+        {"look at what orders it: a transpose, a flip, an index, the order of a batch; dump tensors to see the places",
+         "检查决定其顺序的代码：转置、翻转、索引、批次顺序；采集 tensor 可看到具体位置"});
   const bool gradient = o.cause == Cause::kOp && IsGradient(o);
   if (!o.anatomy || (o.cause != Cause::kInput && o.cause != Cause::kWeight && !gradient)) return {};
   if (o.anatomy->kind == AnatomyKind::kAccumulated)
@@ -148,6 +154,9 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
          "not show; or replay the op by itself (--repro)",
          "采集 "
          "tensor：输入可能数值相同而位置不同（头、前后半、行、掩码），统计值无法显示；也可单独重放该算子（--repro）"});
+  if (o.what == "requires_grad")
+    return say({"look in front of it for detach(), no_grad and requires_grad_()",
+                "检查它之前的 detach()、no_grad 与 requires_grad_()"});
   if (o.of_step) return say({"compare the optimizers and their parameter groups", "比对两侧的优化器及其参数组"});
   if (o.clips) return say({"compare the gradient clipping of both runs", "比对两次运行的梯度裁剪"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
@@ -176,7 +185,7 @@ bool Measured(const StoryOrigin& o) {
 }
 
 std::string ValueLine(const Words& say, const StoryOrigin& o) {
-  if (o.of_step) return {};  // it is the headline
+  if (o.reordered || o.of_step || (o.cause == Cause::kArgument && !o.target.empty())) return {};  // it is the headline
   std::string out = o.item;
   const auto add = [&](const std::string& text) {
     out += (out.empty() ? "" : out == o.item ? " " : say.chinese() ? "，" : ", ") + text;

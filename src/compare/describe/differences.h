@@ -54,6 +54,7 @@ struct FirstDifference {
   bool clips = false;       // of a lone op: it is the norm by which only that run scales its gradients
   std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart
+  std::string argument;     // "eps": the name that the function has for it; "" if not known
   bool buffer = false;      // of kParameter: the module keeps it beside its parameters
   bool other_call = false;  // of a module: its arguments are others, so that only what it gives was compared
   bool other_mode = false;  // of kOp: a batch norm that in one run computes with the statistics that it keeps
@@ -64,6 +65,8 @@ struct FirstDifference {
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   /// Of kGrows: rounding adds up to so much by itself, as half precision does, or the loss and all gradients agree.
   bool coarse = false;
+  bool reordered = false;   // of an input: its statistics are those of the same values in other places
+  std::string exchanged;    // of an input: the other one of the call with which it changed its place; "" for none
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where
   bool state = false;       // of kInput: what an optimizer changes in place, so it comes from the steps before
   std::vector<int> copies;  // of kParameter: ranks that had the same a step before, and no longer have

@@ -1,4 +1,4 @@
-#include "compare/first_difference/six_digits.h"
+#include "compare/describe/six_digits.h"
 
 #include <gtest/gtest.h>
 

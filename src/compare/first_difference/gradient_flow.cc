@@ -1,0 +1,89 @@
+#include "compare/first_difference/gradient_flow.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/page_trim.h"
+#include "compare/describe/item_difference.h"
+#include "compare/round_off/no_value.h"
+#include "compare/values/item_views.h"
+#include "ops/op_name.h"
+
+namespace msprobe {
+namespace {
+
+using Kind = FirstDifference::Kind;
+
+bool IsOfGradients(std::string_view name) {
+  const OpDirection direction = ParseOpName(name).direction;
+  return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
+}
+
+/// Whether only one run has a backward call of what both call.
+bool HasLoneBackward(const WalkInput& in) {
+  const OpList &ours = in.pair.target->ops(), &theirs = in.pair.golden->ops();
+  const auto lone = [&](const OpList& ops, size_t i, const DumpFile& other) {
+    const std::string_view name = ops.NameAt(i);
+    return IsOfGradients(name) && other.FindOp(ForwardNameOf(ParseOpName(name)));
+  };
+  for (const uint32_t op : in.plan.golden_only) {
+    if (lone(theirs, op, *in.pair.target)) return true;
+  }
+  for (size_t i = 0; i < ours.size(); ++i) {
+    if (in.plan.golden_of[i] == kNoOp && !in.plan.NotSeen(i) && lone(ours, i, *in.pair.golden)) return true;
+  }
+  return false;
+}
+
+size_t FirstBackward(const OpList& ops) {
+  size_t i = 0;
+  while (i < ops.size() && !IsOfGradients(ops.NameAt(i))) ++i;
+  return i;
+}
+
+/// The item that requires gradients in one of the calls only; what goes in before what comes out.
+const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool results) {
+  using Grad = ItemView::Grad;
+  for (const ItemView& item : own.items()) {
+    if (!item.tensor || IsResult(item.state) != results || item.requires_grad == Grad::kNA) continue;
+    const auto partner = std::ranges::find(other.items(), item.suffix, &ItemView::suffix);
+    if (partner == other.items().end() || !partner->tensor || partner->requires_grad == Grad::kNA) continue;
+    if (partner->requires_grad != item.requires_grad) return &item;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& found, size_t answer_at) {
+  FirstDifference out;
+  const OpList& ops = in.pair.target->ops();
+  if (in.plan.cross || in.plan.fused || in.plan.implementations || !HasLoneBackward(in)) return out;
+  const Kind kind = found.Answer().kind;
+  const size_t backward = FirstBackward(ops);
+  if (kind != Kind::kNone && kind != Kind::kGrows && answer_at < backward) return out;
+  ItemViews own(*in.pair.target, CompareMode::kStructure), other(*in.pair.golden, CompareMode::kStructure);
+  for (size_t i = 0; i < backward; ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    const uint32_t partner = in.plan.golden_of[i];
+    if (partner == kNoOp || ParseOpName(ops.NameAt(i)).direction != OpDirection::kForward) continue;
+    MSP_RETURN_IF_ERROR(own.Read(i));
+    MSP_RETURN_IF_ERROR(other.Read(partner));
+    const ItemView* item = PartsAt(own, other, false);
+    if (!item) item = PartsAt(own, other, true);
+    if (!item) continue;
+    const bool requires_it = item->requires_grad == ItemView::Grad::kTrue;
+    out.kind = Kind::kArgument;
+    out.op = i;
+    out.golden_op = partner;
+    out.item = item->suffix;
+    out.argument = NameOfArgument(ops.NameAt(i), own.items(), out.item);
+    out.difference = {"requires_grad", requires_it ? "True" : "False", requires_it ? "False" : "True", -1};
+    out.detail = "requires_grad is " + out.difference.target + " against " + out.difference.golden;
+    out.verdict = RulerVerdict::kBug;
+    return out;
+  }
+  return out;
+}
+
+}  // namespace msprobe

@@ -1,0 +1,14 @@
+// Where only one run keeps a tensor in the graph of gradients.
+#pragma once
+
+#include "compare/describe/differences.h"
+#include "compare/first_difference/walk_types.h"
+
+namespace msprobe {
+
+/// Of two runs of which only one has backward calls of an op that both call: the first tensor in the forward pass that
+/// requires gradients in one run only. kNone where all that is recorded agrees in that, where both have the same
+/// backward calls, and where something in front of the backward pass differs by itself. `answer_at` as in WalkResult.
+StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& found, size_t answer_at);
+
+}  // namespace msprobe

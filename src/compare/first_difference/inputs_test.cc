@@ -1,0 +1,194 @@
+// What comes in: which argument it is, the same values in other places, weights known without a module, and what
+// requires gradients.
+#include <set>
+
+#include "compare/test_findings.h"
+
+namespace msprobe {
+namespace {
+
+/// With or without gradients, and a mean of its own.
+std::string Tensor(double norm, bool trains, double mean = 0.1, const std::string& shape = "4, 8") {
+  return fmt::format(
+      R"({{"type": "torch.Tensor", "dtype": "torch.float32", "shape": [{}], "Max": {}, "Min": {}, "Mean": {:.9},
+          "Norm": {}, "requires_grad": {}}})",
+      shape, norm / 3, -norm / 4, mean, norm, trains ? "true" : "false");
+}
+
+TEST_F(FindingsTest, AnArgumentHasTheNameThatItsFunctionHas) {
+  const auto norm = [](double eps) {
+    return Call("Functional.group_norm.0.forward", Wide(1) + ", " + Number(4) + ", null, null, " + Number(eps),
+                Wide(1 + eps));
+  };
+  Write("t", {norm(0.1)});
+  Write("g", {norm(0.00001)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kArgument);
+  EXPECT_EQ(d.Answer().item, ".input.4");
+  EXPECT_EQ(d.Answer().argument, "eps");
+}
+
+TEST_F(FindingsTest, WhatOneGroupIsSteppedByIsItsRate) {
+  const auto run = [](double second) {
+    return std::vector{
+        Call("Functional.linear.0.forward", Wide(1), Wide(2)), Call("Functional.linear.0.backward", Wide(2), Wide(1)),
+        Call("Tensor.add_.0.forward", Wide(3) + ", " + Wide(1), Wide(2.9), R"("alpha": )" + Number(-0.01)),
+        Call("Tensor.add_.1.forward", Wide(5) + ", " + Wide(1), Wide(4.9 - second), R"("alpha": )" + Number(-second))};
+  };
+  Write("t", run(0.1));
+  Write("g", run(0.01));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Tensor.add_.1.forward");
+  EXPECT_EQ(d.Answer().item, ".lr");
+  EXPECT_EQ(d.Answer().detail, "is 0.1 against 0.01");
+}
+
+TEST_F(FindingsTest, TheSameValuesInOtherPlacesCameIn) {
+  const auto run = [](double mean, double out) {
+    return std::vector{Call("Functional.relu.0.forward", Wide(4), Wide(3)),
+                       Call("Functional.conv2d.0.forward", Tensor(2, false, mean) + ", " + Wide(5), Wide(out))};
+  };
+  Write("t", run(0.1, 7));
+  Write("g", run(0.10000002, 7.5));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_TRUE(d.Answer().reordered);
+  EXPECT_EQ(d.Answer().item, ".input.0");
+  // Equal statistics tell nothing, and the op is where to look.
+  Write("g", run(0.1, 7.5));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kOp);
+  EXPECT_FALSE(d.Answer().reordered);
+}
+
+TEST_F(FindingsTest, InputsOfOneCallThatAreExchangedAreToldAsThat) {
+  const auto run = [](double first, double second, double out) {
+    return std::vector{
+        Call("Module.layer.Gather.forward.0", Wide(1) + ", " + Wide(first) + ", " + Wide(second), Wide(out))};
+  };
+  Write("t", run(2, 3, 4));
+  Write("g", run(3, 2, 5));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_EQ((std::set<std::string>{d.Answer().item, d.Answer().exchanged}),
+            (std::set<std::string>{".input.1", ".input.2"}));
+  Write("g", run(3, 2.5, 5));
+  d = Find();
+  EXPECT_EQ(d.Answer().exchanged, "");
+}
+
+/// Attention is given heads where the op in front of it gave rows.
+TEST_F(FindingsTest, AnOpOfOneRunIsKnownByWhatItGaveInAnotherShape) {
+  const std::string a = Call("Functional.linear.0.forward", Wide(1), Wide(2));
+  const std::string add = Call("Tensor.__add__.0.forward", Wide(2) + ", " + Wide(0.3), Wide(2.2));
+  const auto attend = [](double v) {
+    return Call("Functional.softmax.0.forward", TensorOf("2, 2, 8", v / 3, v), TensorOf("2, 2, 8", v / 5, v / 2));
+  };
+  const std::string filler = Call("Functional.relu.0.forward", Wide(9), Wide(8)) + ", " +
+                             Call("Functional.relu.1.forward", Wide(8), Wide(8)) + ", " +
+                             Call("Functional.relu.2.forward", Wide(8), Wide(8)) + ", " +
+                             Call("Functional.relu.3.forward", Wide(8), Wide(8));
+  Write("t", {a, filler, attend(2)});
+  Write("g", {a, add, filler, attend(2.2)});
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.__add__.0.forward");
+}
+
+/// What an index or another function that is not recorded makes of it is not known.
+TEST_F(FindingsTest, AnOpOfOneRunThatOnlyUnseenCodeTakesMadeWhatComesIn) {
+  const std::string a = Call("Functional.softmax.0.forward", Wide(1), Wide(2));
+  const std::string norm = Call("Tensor.__truediv__.0.forward", Wide(2) + ", " + Wide(0.3), Wide(2.2));
+  const auto rest = [](double taken, double made) {
+    std::string out;
+    for (int i = 0; i < 4; ++i)
+      out += Call(fmt::format("Functional.linear.{}.forward", i), Wide(i == 0 ? taken : 9), Wide(8)) + ", ";
+    return out + Call("Tensor.__mul__.0.forward", Wide(8) + ", " + TensorOf("4, 1", made / 3, made), Wide(made + 1));
+  };
+  Write("t", {a, rest(9, 0.7)});
+  Write("g", {a, norm, rest(9, 0.9)});
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.__truediv__.0.forward");
+  // Where a recorded op takes it, which agrees, it made nothing else.
+  Write("t", {a, rest(2.2, 0.7)});
+  Write("g", {a, norm, rest(2.2, 0.9)});
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+}
+
+TEST_F(FindingsTest, WhatTheStepChangesIsAParameter) {
+  const auto run = [](double scale, bool stepped) {
+    std::vector<std::string> ops{
+        Call("Tensor.__mul__.0.forward", Tensor(1, true) + ", " + Tensor(scale, true), Tensor(scale + 1, true)),
+        Call("Tensor.__mul__.0.backward", Wide(2), Wide(1))};
+    if (stepped)
+      ops.push_back(Call("Tensor.add_.0.forward", Tensor(scale, true) + ", " + Wide(1), Tensor(scale - 0.1, true),
+                         R"("alpha": )" + Number(-0.01)));
+    return ops;
+  };
+  Write("t", run(2, true));
+  Write("g", run(3, true));
+  EXPECT_EQ(Find().Answer().kind, Kind::kParameter);
+  Write("t", run(2, false));
+  Write("g", run(3, false));
+  EXPECT_EQ(Find().Answer().kind, Kind::kInput);
+}
+
+TEST_F(FindingsTest, WhereOneRunCutsTheGraphIsTheOrigin) {
+  const auto run = [](bool whole) {
+    std::vector<std::string> ops{
+        Call("Functional.linear.0.forward", Tensor(1, false) + ", " + Tensor(3, true), Tensor(2, true)),
+        Call("Functional.linear.1.forward", Tensor(2, whole) + ", " + Tensor(5, true), Tensor(4, true)),
+        Call("Functional.linear.1.backward", Wide(1), Wide(2))};
+    if (whole) ops.push_back(Call("Functional.linear.0.backward", Wide(2), Wide(1)));
+    ops.push_back(Call("Tensor.add_.0.forward", Wide(5) + ", " + Wide(1), Wide(4.9), R"("alpha": )" + Number(-0.01)));
+    if (whole)
+      ops.push_back(Call("Tensor.add_.1.forward", Wide(3) + ", " + Wide(1), Wide(2.9), R"("alpha": )" + Number(-0.01)));
+    return ops;
+  };
+  Write("t", run(false));
+  Write("g", run(true));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kArgument);
+  EXPECT_EQ(d.Answer().name, "Functional.linear.1.forward");
+  EXPECT_EQ(d.Answer().item, ".input.0");
+  EXPECT_EQ(d.Answer().detail, "requires_grad is False against True");
+  EXPECT_TRUE(d.others.empty()) << "the step lacks what has no gradient";
+  Write("t", run(true));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kNone);
+}
+
+/// As an average of the weights that is written back; another form of the step has ops in place of others.
+TEST_F(FindingsTest, OpsThatChangeSomethingBehindAWholeStepAreTold) {
+  const auto run = [](bool averages) {
+    std::vector<std::string> ops{
+        Call("Functional.linear.0.forward", Wide(1), Wide(2)), Call("Functional.linear.0.backward", Wide(2), Wide(1)),
+        Call("Tensor.add_.0.forward", Wide(5) + ", " + Wide(1), Wide(4.9), R"("alpha": )" + Number(-0.01))};
+    if (averages) {
+      ops.push_back(Call("Tensor.mul_.0.forward", Wide(5) + ", " + Number(0.99), Wide(4.95)));
+      ops.push_back(
+          Call("Tensor.add_.1.forward", Wide(4.95) + ", " + Wide(4.9), Wide(4.999), R"("alpha": )" + Number(0.01)));
+    }
+    return ops;
+  };
+  Write("t", run(true));
+  Write("g", run(false));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_EQ(d.Answer().name, "Tensor.mul_.0.forward");
+}
+
+TEST_F(FindingsTest, AStatisticThatReadsAsEqualIsNotShown) {
+  const auto run = [](double mean, double out) {
+    return std::vector{Call("Functional.relu.0.forward", Tensor(2, false, mean), Wide(out))};
+  };
+  Write("t", run(0.1, 3));
+  Write("g", run(0.3, 3));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().difference.what, "Mean");
+}
+
+}  // namespace
+}  // namespace msprobe
