@@ -412,7 +412,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
 
 Status NameSetting(const DumpPair& pair, FirstDifference* found) {
   const bool numbers = found->kind == FirstDifference::Kind::kArgument && !found->of_step && found->golden_op != kNoOp;
-  if (!numbers || IsModuleName(found->name) || !found->module.empty()) return OkStatus();
+  if (!numbers || IsModuleName(found->name) || IsModuleName(found->module)) return OkStatus();
   if (found->op < BehindBackward(pair.target->ops()) || BehindBackward(pair.target->ops()) == 0) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const auto own, SettingAt(*pair.target, found->op));
   MSP_ASSIGN_OR_RETURN(const auto other, SettingAt(*pair.golden, found->golden_op));
