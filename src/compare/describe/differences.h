@@ -65,6 +65,10 @@ struct FirstDifference {
   bool recomputed = false;  // in a part of the forward pass that runs once more for the backward pass
   /// Of kGrows: rounding adds up to so much by itself, as half precision does, or the loss and all gradients agree.
   bool coarse = false;
+  /// Of kInput: the recorded ops whose results came in on both sides, where they are not partners; "" where none is
+  /// known.
+  std::string made_by, golden_made_by;
+  bool gradient = false;    // of kInput: a gradient that comes to a backward call, or to what follows the backward pass
   bool reordered = false;   // of an input: its statistics are those of the same values in other places
   std::string exchanged;    // of an input: the other one of the call with which it changed its place; "" for none
   bool hidden = false;      // of kInput: it holds infinities, and statistics do not show where

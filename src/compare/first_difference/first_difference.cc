@@ -136,6 +136,9 @@ class Describer {
         out->reordered = !outputs && mode == CompareMode::kStatistics && IsReordered(diff, row);
         if (out->kind == Kind::kInput) out->exchanged = ExchangedWith(diff, row);
         if (!outputs) MSP_RETURN_IF_ERROR(OutsideValue(pair_, distances_, target_).Fill(diff.target[row], golden, out));
+        if (out->kind == Kind::kInput) SetGradient(out);
+        if (out->kind == Kind::kInput && golden && !out->reordered && out->exchanged.empty() && out->inside.empty())
+          MSP_RETURN_IF_ERROR(NameMakers(pair_, plan_, diff.target[row], *golden, out));
         if (out->kind == Kind::kInput && plan_.implementations && out->inside.empty())
           MSP_RETURN_IF_ERROR(FillMadeBy(diff.target[row], out));
       }
@@ -149,6 +152,15 @@ class Describer {
     out->input_error = out->other_mode ? input_error : shown.input;
     out->output_error = shown.output;
     return OkStatus();
+  }
+
+  /// Of a backward call, and of what the optimizer and clipping take behind the backward pass.
+  void SetGradient(FirstDifference* out) const {
+    const OpList& ops = pair_.target->ops();
+    const bool first = out->item == ".input.0" || out->item.starts_with(".input.0.");
+    const bool updates = out->op >= BehindBackward(ops) && !IsModuleName(out->name) && !IsModuleName(out->module);
+    out->state = out->state && first;
+    out->gradient = !out->state && (updates || ParseOpName(out->name).direction == OpDirection::kBackward);
   }
 
   /// The function of the target that made what comes in: of two programs functions have no partners.

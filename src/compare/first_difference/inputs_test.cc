@@ -135,6 +135,80 @@ TEST_F(FindingsTest, WhatTheStepChangesIsAParameter) {
   EXPECT_EQ(Find().Answer().kind, Kind::kInput);
 }
 
+/// The gradient goes another way; nothing of it is data.
+TEST_F(FindingsTest, AGradientThatComesInIsToldAsThat) {
+  const auto run = [](double gradient, double step) {
+    return std::vector{
+        Call("Functional.linear.0.forward", Wide(1), Wide(2)),
+        Call("Functional.linear.0.backward", Wide(gradient), Wide(gradient / 2)),
+        Call("Tensor.lerp_.0.forward", Wide(0.5) + ", " + Wide(step) + ", " + Number(0.1), Wide(step / 10))};
+  };
+  Write("t", run(2, 1));
+  Write("g", run(3, 1.5));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Functional.linear.0.backward");
+  EXPECT_TRUE(d.Answer().gradient);
+  Write("g", run(2, 1.5));
+  d = Find();
+  EXPECT_EQ(d.Answer().item, ".input.1");
+  EXPECT_TRUE(d.Answer().gradient);
+  EXPECT_FALSE(d.Answer().state);
+}
+
+TEST_F(FindingsTest, WhoseResultsCameInIsNamedOnBothSides) {
+  const auto run = [](double taken) {
+    return std::vector{Call("Functional.batch_norm.0.forward", Wide(9), Wide(2)),
+                       Call("Tensor.__add__.0.forward", Wide(2) + ", " + Wide(1), Wide(2.5)),
+                       Call("Functional.relu.0.forward", Wide(taken), Wide(taken - 1))};
+  };
+  Write("t", run(2));
+  Write("g", run(2.5));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+  EXPECT_EQ(d.Answer().made_by, "Functional.batch_norm.0.forward");
+  EXPECT_EQ(d.Answer().golden_made_by, "Tensor.__add__.0.forward");
+  Write("t", run(1.7));
+  d = Find();
+  EXPECT_EQ(d.Answer().made_by, "");
+}
+
+/// They change no result in training; where the dump has no names of buffers, their place tells.
+TEST_F(FindingsTest, RunningStatisticsAreKnownByTheirPlace) {
+  const auto run = [](double mean) {
+    return std::vector{Call("Functional.batch_norm.0.forward",
+                            Wide(2) + ", " + TensorOf("8", mean / 3, mean) + ", " + TensorOf("8", 0.3, 1), Wide(1)),
+                       Call("Functional.relu.0.forward", Wide(1), Wide(1))};
+  };
+  Write("t", run(2));
+  Write("g", run(1));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kParameter);
+  EXPECT_EQ(d.Answer().parameter, "running_mean");
+  EXPECT_TRUE(d.Answer().buffer);
+}
+
+TEST_F(FindingsTest, AStepThatOneRunLeavesOutIsOne) {
+  const auto run = [](bool steps) {
+    std::vector<std::string> ops{Call("Functional.linear.0.forward", Wide(1), Wide(2)),
+                                 Call("Functional.linear.0.backward", Wide(2), Wide(1))};
+    for (int i = 0; i < 2 && steps; ++i)
+      ops.push_back(Call(fmt::format("Tensor.add_.{}.forward", i), Wide(5) + ", " + Wide(1), Wide(4.9),
+                         R"("alpha": )" + Number(-0.01)));
+    return ops;
+  };
+  Write("t", run(false));
+  Write("g", run(true));
+  Differences d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kMissingOp);
+  EXPECT_TRUE(d.Answer().of_step);
+  EXPECT_TRUE(d.others.empty());
+  Write("t", run(true));
+  Write("g", run(false));
+  d = Find();
+  EXPECT_EQ(d.Answer().kind, Kind::kExtraOp);
+  EXPECT_TRUE(d.Answer().of_step);
+}
+
 TEST_F(FindingsTest, WhereOneRunCutsTheGraphIsTheOrigin) {
   const auto run = [](bool whole) {
     std::vector<std::string> ops{

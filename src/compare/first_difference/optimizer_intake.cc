@@ -117,6 +117,12 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
 
 }  // namespace
 
+StatusOr<bool> OnlyOneSteps(const DumpPair& pair) {
+  MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Updates golden, UpdatesOf(*pair.golden));
+  return (target.count == 0) != (golden.count == 0);
+}
+
 StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan) {
   FirstDifference out;
   MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));

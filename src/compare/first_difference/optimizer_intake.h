@@ -11,6 +11,9 @@ namespace msprobe {
 /// without its texts. False where it is not so.
 StatusOr<bool> BlameClipping(const DumpPair& pair, const MatchPlan& plan, const WalkResult& walk, Differences* out);
 
+/// Whether only one run changes weights behind its backward pass.
+StatusOr<bool> OnlyOneSteps(const DumpPair& pair);
+
 /// Steps by different algorithms, of another number of parameters or in another order, by the ops that change a weight;
 /// kNone where none differs or the ops do not tell. `item` is ".algorithm", ".parameters", ".decays" or ".order".
 StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan);

@@ -61,6 +61,7 @@ class StepReader {
     add("beta1", beta1_, beta1_ ? 1 - beta1_->value : 0);
     add("beta2", beta2_, beta2_ ? 1 - beta2_->value : 0);
     add("eps", eps_, eps_ ? eps_->value : 0);
+    add("weight_decay", coupled_decay_, coupled_decay_ ? coupled_decay_->value : 0);
     if (fused_decay_ && lr_) add("lr * weight_decay", fused_decay_, fused_decay_->value * lr_->value);
     AddFactors(&out);
     return out;
@@ -142,6 +143,7 @@ class StepReader {
       (item.suffix.ends_with(".alpha") ? alpha : number) = item.stats[kMax].AsDouble();
     }
     if (alpha && step == "add" && *alpha < 0) alpha_ = {*alpha, i};
+    if (alpha && step == "add" && *alpha > 0 && AddsWeight(items)) coupled_decay_ = {*alpha, i};
     if (!number) return OkStatus();
     if (step == "lerp") beta1_ = {*number, i};
     if (step == "addcmul") beta2_ = {*number, i};
@@ -150,6 +152,15 @@ class StepReader {
     if (step == "add" && moments && *number > 0 && *number < kLargestEpsilon) eps_ = {*number, i};
     if (step == "mul" && *number > 0 && *number < 1) return ReadFactor(i, items, *number);
     return OkStatus();
+  }
+
+  /// Whether a weight is added to its gradient.
+  static bool AddsWeight(std::span<const ItemView> items) {
+    using Grad = ItemView::Grad;
+    const auto at = [&](std::string_view suffix) { return std::ranges::find(items, suffix, &ItemView::suffix); };
+    const auto gradient = at(".input.0"), weight = at(".input.1");
+    return gradient != items.end() && weight != items.end() && gradient->requires_grad == Grad::kFalse &&
+           weight->requires_grad == Grad::kTrue;
   }
 
   Status ReadFactor(size_t i, std::span<const ItemView> items, double number) {
@@ -188,7 +199,8 @@ class StepReader {
   JsonDoc doc_;
   std::vector<Item> scratch_;
   std::vector<ItemView> items_;
-  std::optional<Number> lr_, beta1_, beta2_, eps_, addcdiv_, alpha_, momentum_, fused_decay_, decayed_, kept_;
+  std::optional<Number> lr_, beta1_, beta2_, eps_, addcdiv_, alpha_, momentum_, fused_decay_, decayed_, kept_,
+      coupled_decay_;
   std::unordered_set<std::string> parameters_;
   double step_ = 0;
 };
@@ -380,6 +392,7 @@ StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan
   if (!plan.implementations) {
     MSP_RETURN_IF_ERROR(FindLeftOut(pair, plan, &forms));
     MSP_ASSIGN_OR_RETURN(forms.intake, CompareIntake(pair, plan));
+    MSP_ASSIGN_OR_RETURN(forms.one_steps, OnlyOneSteps(pair));
   }
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> target, OptimizerSettingsOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> golden, OptimizerSettingsOf(*pair.golden));
@@ -425,6 +438,13 @@ Status NameSetting(const DumpPair& pair, FirstDifference* found) {
 }
 
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
+  using enum FirstDifference::Kind;
+  const bool lone = out->first.kind == kMissingOp || out->first.kind == kExtraOp;
+  if (forms.one_steps && lone && walk.answer_at >= forms.begin) {
+    out->first.of_step = true;
+    std::erase_if(out->others, [&](const FirstDifference& d) { return d.kind == kMissingOp || d.kind == kExtraOp; });
+    return;
+  }
   // Groups of other settings come in another order: what differs in them says more.
   const bool of_groups = forms.intake.item == ".order" || forms.intake.item == ".decays";
   const bool grouped = forms.decay.kind != FirstDifference::Kind::kNone && of_groups;

@@ -25,6 +25,7 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
 struct OptimizerForms {
   bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
   bool same_settings = false;  // and all settings are known, and the same: two forms of one step
+  bool one_steps = false;      // only one run changes weights
   bool again = false;          // one run does the whole step once more
   bool one_sided = false;      // the step of one run has all that the other's has
   size_t begin = 0;            // of the target's step

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "compare/first_difference/parameter_owner.h"
+#include "compare/round_off/norm_mode.h"
 #include "compare/round_off/ruler.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -41,6 +42,12 @@ Status OutsideValue::Fill(const ItemView& item, const ItemView* partner, FirstDi
     out->buffer = !item.Buffer().empty();
     out->kind = FirstDifference::FirstDifference::Kind::kParameter;
     out->parameter = *parameter;
+    return OkStatus();
+  }
+  if (TakesRunningStatistic(out->name, item.suffix) && out->kind == FirstDifference::Kind::kInput) {
+    out->buffer = true;
+    out->kind = FirstDifference::Kind::kParameter;
+    out->parameter = item.suffix == ".input.1" ? "running_mean" : "running_var";
     return OkStatus();
   }
   const bool module = IsModuleName(tree_.ParentOf(out->name));

@@ -151,6 +151,18 @@ class Maker {
   FirstDifference* out_;
 };
 
+/// The last op in front of `end` that gives the value; kNoMaker where none does, or the value tells too little.
+StatusOr<size_t> LastThatGives(const DumpFile& dump, size_t end, const ItemView& item, CompareMode mode) {
+  constexpr size_t kMostMakers = 4096;
+  const Looks looks(item);
+  ItemViews items(dump, mode);
+  for (size_t i = end, seen = 0; i-- > 0 && seen < kMostMakers && looks.known(); ++seen) {
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    if (Gives(items, looks)) return i;
+  }
+  return kNoMaker;
+}
+
 /// The input that is furthest apart; null where none is by more than rounding.
 const ItemView* WorstInput(const OpDiff& diff, CompareMode mode, const ItemView** partner) {
   const double tolerance = OpTolerance(diff);
@@ -387,6 +399,18 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
     return OkStatus();
   }
   return maker.FindBehindUnseenCode(*own);
+}
+
+Status NameMakers(const DumpPair& pair, const MatchPlan& plan, const ItemView& own, const ItemView& golden,
+                  FirstDifference* out) {
+  if (plan.cross || plan.fused || plan.implementations || out->golden_op == kNoOp) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const size_t maker, LastThatGives(*pair.target, out->op, own, pair.options.mode));
+  MSP_ASSIGN_OR_RETURN(const size_t other, LastThatGives(*pair.golden, out->golden_op, golden, pair.options.mode));
+  const bool partners = maker != kNoMaker && other != kNoMaker && plan.golden_of[maker] == other;
+  if (partners) return OkStatus();
+  if (maker != kNoMaker) out->made_by = pair.target->ops().NameAt(maker);
+  if (other != kNoMaker) out->golden_made_by = pair.golden->ops().NameAt(other);
+  return OkStatus();
 }
 
 }  // namespace msprobe

@@ -16,4 +16,8 @@ namespace msprobe {
 /// where to look.
 Status FindMaker(const WalkInput& in, WalkResult* walk);
 
+/// Names the recorded ops whose results came in, in the target and in the golden run, where they are not partners.
+Status NameMakers(const DumpPair& pair, const MatchPlan& plan, const ItemView& own, const ItemView& golden,
+                  FirstDifference* out);
+
 }  // namespace msprobe

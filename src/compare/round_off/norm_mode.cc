@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/text.h"
+#include "compare/round_off/no_value.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -43,6 +44,17 @@ NormModes NormModesOf(const OpDiff& op) {
 bool IsRunningStatistic(std::string_view parameter) {
   const std::string_view last = parameter.substr(parameter.rfind('.') + 1);
   return last == "moving_mean" || last == "moving_variance" || last == "running_mean" || last == "running_var";
+}
+
+bool TakesRunningStatistic(std::string_view op, std::string_view item) {
+  const std::string_view api = ApiOf(op);
+  return (item == ".input.1" || item == ".input.2") && (api == "batch_norm" || api == "instance_norm") &&
+         !IsModuleName(op) && ParseOpName(op).direction == OpDirection::kForward;
+}
+
+bool IsKept(std::string_view op, const ItemView& a, const ItemView& b) {
+  const bool buffer = !a.Buffer().empty() || !b.Buffer().empty() || TakesRunningStatistic(op, a.suffix);
+  return a.state == ItemState::kParameter || (!IsResult(a.state) && buffer);
 }
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compare/round_off/at_place.h"
 #include "compare/round_off/fills.h"
+#include "compare/round_off/norm_mode.h"
 #include "compare/round_off/other_call.h"
 #include "compare/round_off/settings.h"
 #include "ops/op_name.h"
@@ -365,12 +366,6 @@ void NoteArgumentsOfGolden(const OpDiff& op, OpDistance* out) {
   }
 }
 
-/// State of the model: a parameter, or a buffer that is handed to the op. Running statistics change no result of a norm
-/// in training, but what they are is kept.
-bool IsKept(const ItemView& a, const ItemView& b) {
-  return a.state == ItemState::kParameter || (!IsResult(a.state) && !(a.Buffer().empty() && b.Buffer().empty()));
-}
-
 OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bool(size_t row)>& counts) {
   OpDistance out;
   const double tolerance = OpTolerance(op);
@@ -427,7 +422,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
     out.few = out.few && (!tensor || HasFewElements(item));
     if (tensor && DTypeTolerance(*op.thresholds, item.dtype) > 0 && !IsSingle(item))
       Raise(&out.amplitude, std::max(Amplitude(item), Amplitude(*partner)));
-    out.parameter = out.parameter || (distance > 1 && IsKept(item, *partner));
+    out.parameter = out.parameter || (distance > 1 && IsKept(op.op, item, *partner));
     const bool weight = item.state == ItemState::kParameter || (tensor && !result && item.suffix != ".input.0");
     out.rounded_parameter = out.rounded_parameter || (weight && distance > 0 && distance <= 1);
     Raise(result ? &out.output : &out.input, distance);

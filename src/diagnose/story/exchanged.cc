@@ -1,6 +1,7 @@
 #include "diagnose/story/exchanged.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace msprobe {
 namespace {
@@ -17,11 +18,26 @@ bool AreExchanged(const StoryOrigin& a, const StoryOrigin& b) {
   return read && a.target == b.golden && b.target == a.golden;
 }
 
+/// Whether two pairs of parameters are exchanged, by figures of many digits.
+bool HasTwoPairs(const std::vector<StoryOrigin>& origins) {
+  constexpr size_t kManyDigits = 6;
+  const auto tells = [](const StoryOrigin& o) {
+    return std::ranges::count_if(o.target, [](unsigned char c) { return std::isdigit(c) != 0; }) >=
+           static_cast<std::ptrdiff_t>(kManyDigits);
+  };
+  size_t exchanged = 0;
+  for (const StoryOrigin& a : origins) {
+    exchanged +=
+        tells(a) && std::ranges::any_of(origins, [&](const StoryOrigin& b) { return &a != &b && AreExchanged(a, b); });
+  }
+  return exchanged >= 4;
+}
+
 }  // namespace
 
 void JoinExchanged(std::vector<StoryOrigin>* origins) {
-  // One figure may be alike by chance: the first pair is proved by all.
-  if (origins->size() < 2 || !IsOlder(origins->front())) return;
+  // One figure may be alike by chance: the first pair is proved by all, or there are several.
+  if (origins->size() < 2 || !(IsOlder(origins->front()) || HasTwoPairs(*origins))) return;
   size_t pairs = 0;
   for (size_t i = 0; i < origins->size(); ++i) {
     StoryOrigin& one = (*origins)[i];

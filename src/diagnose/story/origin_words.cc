@@ -119,6 +119,10 @@ std::string OfGradientFlow(const Words& say, const StoryOrigin& o) {
 
 /// Of an op that one run has more.
 std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
+  if (o.of_step && o.cause == Cause::kExtraOp)
+    return say({"the optimizer steps, that of the golden run does not", "优化器执行了更新，标杆侧没有"});
+  if (o.of_step)
+    return say({"the optimizer does not step, that of the golden run does", "优化器没有执行更新，标杆侧执行了"});
   if (o.cause == Cause::kExtraOp) {
     if (!o.parameter.empty())
       return say({"the optimizer updates {}, that of the golden run does not", "优化器更新了 {}，标杆侧未更新"},
@@ -149,9 +153,23 @@ std::string OfInput(const Words& say, const StoryOrigin& o, const std::string& d
                ItemText(o));
   if (!o.other_op.empty())
     return say({"its {} {}, as {} makes it", "{} {}，由 {} 产生"}, ItemText(o), differs, o.other_op);
+  if (!o.made_by.empty() && !o.golden_made_by.empty())
+    return say({"its {} is what {} gives, in the golden run what {} gives", "{} 是 {} 的输出，标杆侧则是 {} 的输出"},
+               ItemText(o), o.made_by, o.golden_made_by);
   if (o.kept)
     return say({"its {}, which the optimizer keeps from step to step, {}", "优化器在各 step 间保留的 {} {}"},
                ItemText(o), differs);
+  if (o.gradient)
+    return say({"its {}, a gradient, {}, and no recorded op made it", "{}（梯度）{}，且不由任何已采集的算子产生"},
+               ItemText(o), differs);
+  if (!o.made_by.empty())
+    return say(
+        {"its {} {}: {} made it, in the golden run no recorded op", "{} {}：由 {} 产生，标杆侧没有已采集的算子产生它"},
+        ItemText(o), differs, o.made_by);
+  if (!o.golden_made_by.empty())
+    return say({"its {} {}: no recorded op made it, in the golden run {} did",
+                "{} {}：没有已采集的算子产生它，标杆侧由 {} 产生"},
+               ItemText(o), differs, o.golden_made_by);
   return say({"its {} {}, and no recorded op made it", "{} {}，且不由任何已采集的算子产生"}, ItemText(o), differs);
 }
 

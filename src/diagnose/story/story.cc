@@ -52,6 +52,9 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.argument = d.argument;
   out.reordered = d.reordered;
   out.kept = d.state;
+  out.gradient = d.gradient;
+  out.made_by = d.made_by;
+  out.golden_made_by = d.golden_made_by;
   out.exchanged_input = Bare(d.exchanged);
   out.recomputed = d.recomputed;
   out.coarse = d.coarse;

@@ -76,22 +76,24 @@ struct StoryOrigin {
   std::string target, golden;      // what it is on both sides
   double percent = -1;             // relative to the golden run; -1: it has no size
   RulerVerdict verdict = RulerVerdict::kNone;
-  double units = 0;                // in units of what rounding explains; may be infinite
-  std::string inputs;              // "are equal", "agree to 3.1e-07"; "" if not known
-  std::string instead;             // of a lone op: what the other run calls in its place; "" if nothing
-  bool of_step = false;            // kArgument: what the optimizer takes in; `item`: optimizer_intake.h
-  bool clips = false;              // of a lone op: the norm by which only that run scales its gradients
-  bool reordered = false;          // of an input: the same values in other places, by its statistics
-  bool kept = false;               // kInput: the optimizer keeps it from step to step
-  std::string exchanged_input;     // the other input of the call, with which it changed its place; "" for none
-  std::string exchanged;           // kWeight: it has the values of this one, which has its own; "" if it is not so
-  size_t exchanges = 0;            // of these: pairs that are exchanged, too
-  std::string other_op;            // kCode: the last op that agrees; kMask: the op that put -inf in
-  BadSince since;                  // overflow, kWeight
-  std::optional<Anatomy> anatomy;  // how it is wrong, where that was looked for
-  Message mechanism;               // why the op makes it, where the figures prove it
-  std::string drawn;               // an op in front of it that drew other random numbers; "" if none did
-  std::string replay;              // what the op gives in float64, where that was asked for
+  double units = 0;                     // in units of what rounding explains; may be infinite
+  std::string inputs;                   // "are equal", "agree to 3.1e-07"; "" if not known
+  std::string instead;                  // of a lone op: what the other run calls in its place; "" if nothing
+  bool of_step = false;                 // kArgument: what the optimizer takes in; `item`: optimizer_intake.h
+  bool clips = false;                   // of a lone op: the norm by which only that run scales its gradients
+  bool reordered = false;               // of an input: the same values in other places, by its statistics
+  std::string made_by, golden_made_by;  // kInput: whose results came in on both sides; "" if not known
+  bool gradient = false;                // kInput: a gradient, to a backward call or to what follows the backward pass
+  bool kept = false;                    // kInput: the optimizer keeps it from step to step
+  std::string exchanged_input;          // the other input of the call, with which it changed its place; "" for none
+  std::string exchanged;                // kWeight: it has the values of this one, which has its own; "" if it is not so
+  size_t exchanges = 0;                 // of these: pairs that are exchanged, too
+  std::string other_op;                 // kCode: the last op that agrees; kMask: the op that put -inf in
+  BadSince since;                       // overflow, kWeight
+  std::optional<Anatomy> anatomy;       // how it is wrong, where that was looked for
+  Message mechanism;                    // why the op makes it, where the figures prove it
+  std::string drawn;                    // an op in front of it that drew other random numbers; "" if none did
+  std::string replay;                   // what the op gives in float64, where that was asked for
 };
 
 /// How a rank came to it.

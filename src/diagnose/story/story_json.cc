@@ -54,6 +54,8 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     if (o.clips) json->Member("clips_gradients", true);
     if (!o.exchanged.empty()) json->Member("exchanged_with", o.exchanged);
     if (!o.exchanged_input.empty()) json->Member("exchanged_with", o.exchanged_input);
+    if (!o.made_by.empty()) json->Member("made_by", o.made_by);
+    if (!o.golden_made_by.empty()) json->Member("golden_made_by", o.golden_made_by);
     if (o.reordered) json->Member("reordered", true);
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));

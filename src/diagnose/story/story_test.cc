@@ -332,6 +332,22 @@ TEST(Story, AnInputIsNamedAsItsFunctionNamesIt) {
   f.kind = FirstDifference::Kind::kInput;
   const auto headline = [&](Language language) { return StoryHeadline(Told(d), language); };
   EXPECT_NE(headline(Language::kEnglish).find("its weight (input.1) differs by 25 %"), std::string::npos);
+  f.made_by = "Functional.batch_norm.4.forward";
+  EXPECT_NE(
+      headline(Language::kEnglish).find(": Functional.batch_norm.4.forward made it, in the golden run no recorded op"),
+      std::string::npos);
+  f.golden_made_by = "Tensor.__add__.1.forward";
+  EXPECT_NE(headline(Language::kEnglish)
+                .find("its weight (input.1) is what Functional.batch_norm.4.forward gives, in the golden run "
+                      "what Tensor.__add__.1.forward gives"),
+            std::string::npos);
+  f.made_by.clear();
+  EXPECT_NE(
+      headline(Language::kEnglish).find(": no recorded op made it, in the golden run Tensor.__add__.1.forward did"),
+      std::string::npos);
+  f.golden_made_by.clear();
+  f.gradient = true;
+  EXPECT_NE(headline(Language::kEnglish).find("its weight (input.1), a gradient, differs by 25 %"), std::string::npos);
   f.state = true;
   EXPECT_NE(
       headline(Language::kEnglish).find("its weight (input.1), which the optimizer keeps from step to step, differs"),

@@ -85,16 +85,8 @@ constexpr CauseWords WordsOf(Cause cause) {
   return {};
 }
 
-/// What to do next where it is known how the value is wrong; "" where that says nothing of it.
-std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
-  if (!o.exchanged_input.empty())
-    return say({"compare how this call is made in both runs", "比对两次运行中这一调用的写法"});
-  if (o.reordered)
-    return say(
-        {"look at what orders it: a transpose, a flip, an index, the order of a batch; dump tensors to see the places",
-         "检查决定其顺序的代码：转置、翻转、索引、批次顺序；采集 tensor 可看到具体位置"});
-  const bool gradient = o.cause == Cause::kOp && IsGradient(o);
-  if (!o.anatomy || (o.cause != Cause::kInput && o.cause != Cause::kWeight && !gradient)) return {};
+/// What to do next where it is known how the value is wrong.
+std::string AdviceOfAnatomy(const Words& say, const StoryOrigin& o) {
   if (o.anatomy->kind == AnatomyKind::kAccumulated)
     return say({"look at where the gradients are cleared (zero_grad), and after how many micro batches",
                 "检查梯度在何处清零（zero_grad），以及多少个 micro batch 之后清零"});
@@ -110,6 +102,30 @@ std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
   if (o.anatomy->kind == AnatomyKind::kStale)
     return say({"compare what is read here: the names in the checkpoint, and the order of the layers",
                 "比对此处读取的内容：权重文件中的名称，以及各层的顺序"});
+  return {};
+}
+
+/// What to do next where it is known how the value is wrong; "" where that says nothing of it.
+std::string AdviceOfForm(const Words& say, const StoryOrigin& o) {
+  if (!o.exchanged_input.empty() || (!o.made_by.empty() && !o.golden_made_by.empty()))
+    return say({"compare how this call is made in both runs", "比对两次运行中这一调用的写法"});
+  if (o.reordered)
+    return say(
+        {"look at what orders it: a transpose, a flip, an index, the order of a batch; dump tensors to see the places",
+         "检查决定其顺序的代码：转置、翻转、索引、批次顺序；采集 tensor 可看到具体位置"});
+  const bool gradient = o.cause == Cause::kOp && IsGradient(o);
+  if (o.anatomy && (o.cause == Cause::kInput || o.cause == Cause::kWeight || gradient))
+    if (std::string advice = AdviceOfAnatomy(say, o); !advice.empty()) return advice;
+  if (o.gradient && ParseOpName(o.op).direction == OpDirection::kBackward)
+    return say(
+        {"look at what takes the result of this op in the forward pass and is not recorded: the loss and its labels, a "
+         "function with a backward pass of its own, a hook",
+         "检查前向中使用该算子结果且未采集的代码：loss 及其标签、自带反向的函数、钩子"});
+  if (o.gradient)
+    return say(
+        {"look at what changes gradients behind the backward pass: zero_grad, a reduction, unscaling, a hook; and at "
+         "what leads to the loss",
+         "检查反向之后改变梯度的代码：zero_grad、归约、unscale、钩子；以及得出 loss 的代码"});
   return {};
 }
 
@@ -157,6 +173,9 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.what == "requires_grad")
     return say({"look in front of it for detach(), no_grad and requires_grad_()",
                 "检查它之前的 detach()、no_grad 与 requires_grad_()"});
+  if (o.of_step && o.cause != Cause::kArgument)
+    return say({"look at what skips the step: a loss scaler that found infinities, accumulation, the place of stop()",
+                "检查跳过更新的原因：发现无穷大的 loss scaler、梯度累积、stop() 的位置"});
   if (o.of_step) return say({"compare the optimizers and their parameter groups", "比对两侧的优化器及其参数组"});
   if (o.clips) return say({"compare the gradient clipping of both runs", "比对两次运行的梯度裁剪"});
   if ((o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp) && !o.parameter.empty())
