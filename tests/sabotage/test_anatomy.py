@@ -30,9 +30,9 @@ def made(root, *arguments):
 
 
 @pytest.fixture(scope="session")
-def said(request, tmp_path_factory):
+def forms_said(request, tmp_path_factory):
     """{name: Said} of the cases that are asked for."""
-    tests = [item for item in request.session.items if "said" in getattr(item, "fixturenames", ())]
+    tests = [item for item in request.session.items if "forms_said" in getattr(item, "fixturenames", ())]
     names = [item.callspec.params["name"] for item in tests]
     root = made(tmp_path_factory.mktemp("forms"), "--sets", *FORM_SETS, "--only", *names)
     return {name: one for directory in root.iterdir() for name, one in said_in(directory).items()}
@@ -46,9 +46,9 @@ def said(request, tmp_path_factory):
         if name not in KNOWN_MISSES
     ],
 )
-def test_a_planted_form_is_told(said, name):
+def test_a_planted_form_is_told(forms_said, name):
     form = BY_NAME[name]
-    assert is_right(form, said[name]), f"planted: {form.kind} {form.parameter}; {said[name]}"
+    assert is_right(form, forms_said[name]), f"planted: {form.kind} {form.parameter}; {forms_said[name]}"
 
 
 @pytest.mark.deep

@@ -19,26 +19,27 @@ bool IsOfGradients(std::string_view name) {
   return direction == OpDirection::kBackward || direction == OpDirection::kParameterGrad;
 }
 
-/// Whether only one run has a backward call of what both call.
-bool HasLoneBackward(const WalkInput& in) {
-  const OpList &ours = in.pair.target->ops(), &theirs = in.pair.golden->ops();
-  const auto lone = [&](const OpList& ops, size_t i, const DumpFile& other) {
-    const std::string_view name = ops.NameAt(i);
-    return IsOfGradients(name) && other.FindOp(ForwardNameOf(ParseOpName(name)));
-  };
-  for (const uint32_t op : in.plan.golden_only) {
-    if (lone(theirs, op, *in.pair.target)) return true;
-  }
-  for (size_t i = 0; i < ours.size(); ++i) {
-    if (in.plan.golden_of[i] == kNoOp && !in.plan.NotSeen(i) && lone(ours, i, *in.pair.golden)) return true;
-  }
-  return false;
-}
-
 size_t FirstBackward(const OpList& ops) {
   size_t i = 0;
   while (i < ops.size() && !IsOfGradients(ops.NameAt(i))) ++i;
   return i;
+}
+
+/// Whether one run has all backward calls of the other and more, of what both call. Where each has some of its own, as
+/// with a part that runs again for the backward pass, the graphs are two forms of one; a run without any only
+/// evaluates.
+bool OnlyOneHasMore(const WalkInput& in) {
+  const OpList &ours = in.pair.target->ops(), &theirs = in.pair.golden->ops();
+  if (FirstBackward(ours) == ours.size() || FirstBackward(theirs) == theirs.size()) return false;
+  const auto lone = [&](const OpList& ops, size_t i, const DumpFile& other) {
+    const std::string_view name = ops.NameAt(i);
+    return IsOfGradients(name) && other.FindOp(ForwardNameOf(ParseOpName(name)));
+  };
+  bool missing = false, extra = false;
+  for (const uint32_t op : in.plan.golden_only) missing = missing || lone(theirs, op, *in.pair.target);
+  for (size_t i = 0; i < ours.size() && !extra; ++i)
+    extra = in.plan.golden_of[i] == kNoOp && !in.plan.NotSeen(i) && lone(ours, i, *in.pair.golden);
+  return missing != extra;
 }
 
 /// The item that requires gradients in one of the calls only; what goes in before what comes out.
@@ -58,7 +59,7 @@ const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool resul
 StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& found, size_t answer_at) {
   FirstDifference out;
   const OpList& ops = in.pair.target->ops();
-  if (in.plan.cross || in.plan.fused || in.plan.implementations || !HasLoneBackward(in)) return out;
+  if (in.plan.cross || in.plan.fused || in.plan.implementations || !OnlyOneHasMore(in)) return out;
   const Kind kind = found.Answer().kind;
   const size_t backward = FirstBackward(ops);
   if (kind != Kind::kNone && kind != Kind::kGrows && answer_at < backward) return out;
