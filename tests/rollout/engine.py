@@ -303,6 +303,8 @@ class Engine:
 
     def __init__(self, model: EngineForCausalLM, slots: int = 3, budget: int = 8, prefix_cache: bool = False):
         self.model, self.slots, self.budget, self.prefix_cache = model, slots, budget, prefix_cache
+        self.complete_only = False  # logits are made of requests only whose prompt is complete
+        self.older_pages = False  # what new requests take from the cache was filled with other weights
         self.running: list[Request] = []  # in the order of rows
         self.cache: dict = {}
         self.free = list(range(256))
@@ -329,9 +331,20 @@ class Engine:
                 block = self.cache.get(tuple(request.tokens[:end]))
                 if block is None:
                     break
-                request.blocks.append(block)
+                request.blocks.append(self._older(block) if self.older_pages else block)
                 request.computed = request.cached = end
         self.running.append(request)
+
+    def _older(self, block: int) -> int:
+        """A page of the same tokens as other weights made it."""
+        page = self.free.pop(0)
+        generator = torch.Generator().manual_seed(block)
+        for layer in self.model.model.layers:
+            pages = layer.self_attn.attn.pages
+            like = pages[:, block * BLOCK : (block + 1) * BLOCK]
+            noise = 0.3 * torch.randn(like.shape, generator=generator).to(like.dtype)
+            pages[:, page * BLOCK : (page + 1) * BLOCK] = like + noise
+        return page
 
     @torch.no_grad()
     def _step(self, debugger: Any) -> None:
@@ -355,11 +368,15 @@ class Engine:
             debugger.start(model=self.model, scheduled_tokens=told, rows=schedule)
         hidden = self.model(torch.tensor(ids), batch.positions)
         last = torch.tensor(batch.counts).cumsum(0) - 1
-        logits = self.model.compute_logits(hidden[last])
+        done = [r.computed + n == len(r.tokens) for r, n in zip(rows, batch.counts)]
+        keep = torch.tensor(done) if self.complete_only and any(done) else torch.ones(len(rows), dtype=torch.bool)
+        logits = self.model.compute_logits(hidden[last[keep]])
         if debugger is not None:
             debugger.stop()
             debugger.step()
-        for request, row in zip(rows, logits):
+        at = (keep.cumsum(0) - 1).tolist()
+        for request, place in zip(rows, at):
+            row = logits[place]  # that of a request which has none is not looked at
             request.computed += counts[request.name]
             for end in range(BLOCK, request.computed + 1, BLOCK):
                 self.cache.setdefault(tuple(request.tokens[:end]), request.blocks[end // BLOCK - 1])

@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine import Engine, EngineForCausalLM, Request
 from msprobe.pytorch import PrecisionDebugger
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.gemma3.modeling_gemma3 import Gemma3TextScaledWordEmbedding
+from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention, apply_rotary_pos_emb
 
 SMALL = {
     "vocab_size": 160,
@@ -36,6 +38,16 @@ MODELS = {
         },
     ),
     "heads": ("qwen3", {"intermediate_size": 96, "head_dim": 16}),
+    "ahead": (
+        "qwen3",
+        {
+            "intermediate_size": 96,
+            "head_dim": 16,
+            "sliding_window": 8,
+            "use_sliding_window": True,
+            "layer_types": ["sliding_attention"] * 3,
+        },
+    ),
     "mixtral": ("mixtral", {"intermediate_size": 48, "num_local_experts": 4, "num_experts_per_tok": 2}),
 }
 PROMPTS = {"a": 11, "b": 5, "c": 17, "d": 13}
@@ -50,6 +62,8 @@ class Case:
     prefix: bool = False
     level: str = "L0"
     scaled: float = 0  # the factor by which the trainer's embedding scales its values
+    complete: bool = False  # the engine makes logits of requests only whose prompt is complete
+    older: bool = False  # pages of cached prefixes are those of other weights
     expect: str = ""  # the op; "" where nothing is wrong
     kind: str = ""
 
@@ -77,6 +91,11 @@ CASES = {
     "heads": Case(
         "heads", faults={"heads": 1}, dtype=torch.bfloat16, expect="layers.0 attention", kind="attention_heads"
     ),
+    "clean_ahead": Case("ahead", complete=True, prefix=True),
+    "clean_complete_bf16": Case(dtype=torch.bfloat16, complete=True),
+    "window_ahead": Case("ahead", faults={"window": 9}, expect="layers.0 attention", kind="attention_window"),
+    "fp16_logits_complete": Case(faults={"fp16_logits": 1}, complete=True, expect="head", kind="precision"),
+    "older_pages": Case(prefix=True, older=True, expect="layers.0 attention", kind="prefix_cache"),
     "page": Case(faults={"page": 1, "layer": 1}, prefix=True, expect="layers.1 attention", kind="op"),
     "positions": Case(
         "tied", faults={"positions": 1, "layer": 1}, expect="layers.1 rotary embedding", kind="positions"
@@ -126,6 +145,29 @@ CASES = {
 }
 
 
+class HeadsAhead(Qwen3Attention):
+    """Norms of heads are given [batch, heads, tokens, size], as Gemma 3 does."""
+
+    def forward(self, hidden_states: Any, position_embeddings: Any, attention_mask: Any, **_: Any) -> tuple:
+        shape = (*hidden_states.shape[:-1], -1, self.head_dim)
+        parts = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (part(hidden_states).view(shape).transpose(1, 2) for part in parts)
+        q, k = apply_rotary_pos_emb(self.q_norm(q), self.k_norm(k), *position_embeddings)
+        out, _ = sdpa_attention_forward(self, q, k, v, attention_mask, dropout=0.0, scaling=self.scaling)
+        return self.o_proj(out.reshape(*shape[:-2], -1)), None
+
+
+def heads_ahead(model: Any) -> None:
+    """Such a model has angles of several kinds, too: those of the first kind are of no layer here."""
+    for layer in model.model.layers:
+        layer.self_attn.__class__ = HeadsAhead
+
+    def other_angles(_: Any, args: tuple, out: torch.Tensor) -> None:
+        model.model.rotary_emb(out, 3 * torch.arange(out.shape[1])[None])
+
+    model.model.embed_tokens.register_forward_hook(other_angles)
+
+
 def build(name: str, dtype: torch.dtype, scaled: float = 0) -> Any:
     """The trainer's model, with weights that let attention look at something."""
     torch.manual_seed(7)
@@ -134,6 +176,8 @@ def build(name: str, dtype: torch.dtype, scaled: float = 0) -> Any:
     model = AutoModelForCausalLM.from_config(config).eval()
     if scaled:
         model.model.embed_tokens = Gemma3TextScaledWordEmbedding(config.vocab_size, config.hidden_size, None, scaled)
+    if name == "ahead":
+        heads_ahead(model)
     with torch.no_grad():
         for key, weight in model.named_parameters():
             if weight.ndim >= 2:
@@ -189,6 +233,7 @@ def make(out: Path, name: str) -> None:
 
     model = build(case.model, case.dtype, case.scaled)
     engine = Engine(EngineForCausalLM(model, case.faults), prefix_cache=case.prefix)
+    engine.complete_only, engine.older_pages = case.complete, case.older
     done = engine.run(requests(case.prefix), into("engine"))
     train(model, sorted(done, key=lambda r: r.name), case.layout, into("train"))
 

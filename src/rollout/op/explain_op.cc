@@ -99,7 +99,7 @@ OpHow ExplainPositions(const OpCase& one, const std::function<std::vector<TokenR
   for (int64_t by = -kFar; by <= kFar; ++by) {
     const std::vector<TokenRow> rows = by == 0 ? std::vector<TokenRow>() : shifted(by);
     if (rows.size() != x.rows) continue;
-    const auto [cos, sin] = r.train().line->Angles(rows);
+    const auto [cos, sin] = r.train().line->Angles(one.place.layer, rows);
     if (cos.rows != x.rows || sin.rows != x.rows || x.width % cos.width != 0) continue;
     RowMatrix made = x;
     for (size_t i = 0; i < made.rows; ++i) TurnHalves(cos.row(i), sin.row(i), cos.width, made.row(i), made.width);

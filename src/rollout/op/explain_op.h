@@ -11,9 +11,10 @@
 namespace msprobe {
 
 struct OpHow {
-  std::string kind;  // "norm_eps", "rotary_base", ...: for programs; "" where it is not known
-  Message words;     // "eps 0.01 in place of 1e-06"
-  double left = 0;   // of the error, when it is undone
+  std::string kind;    // "norm_eps", "rotary_base", ...: for programs; "" where it is not known
+  Message words;       // "eps 0.01 in place of 1e-06"
+  double left = 0;     // of the error, when it is undone
+  bool undone = true;  // false: `words` say what all that is wrong has in common, and nothing was computed without it
   bool found() const { return !kind.empty(); }
 };
 

@@ -2,7 +2,9 @@
 
 #include <map>
 #include <numeric>
+#include <set>
 
+#include "base/text.h"
 #include "rollout/op/attention_case.h"
 #include "tensor/kernels/finfo.h"
 
@@ -299,7 +301,7 @@ class Walk {
     LineFault fault{difference, {}, difference.error, false, false, rollout_.ModuleOf(place), 0, 0, {}};
     std::optional<bool> local;
     if (place.point == Point::kCore) {
-      fault.how = Attention(difference, &local);
+      fault.how = Attention(difference, errors, &local);
     } else if (jumps || products_ < kMostReplayed) {
       products_ += static_cast<double>(own.rows) * static_cast<double>(own.width) * static_cast<double>(own.width);
       if (std::optional<Replayed> done = replay.OfRollout(place, difference.floor)) {
@@ -328,6 +330,7 @@ class Walk {
     } else if (!fault.how.found()) {
       fault.how = ExplainOp(one);
     }
+    if (place.point == Point::kCore && !fault.how.found()) fault.how = ExplainCache(difference, errors);
     const PairedToken& worst = TokensOf(place)[errors.worst];
     fault.sequence = worst.sequence, fault.position = worst.position;
     fault.weights = WeightsDiffer(place);
@@ -335,9 +338,39 @@ class Walk {
     out_.fault = std::move(fault);
   }
 
-  OpHow Attention(const PointDifference& difference, std::optional<bool>* local) const {
+  /// Attention that is wrong for each request that begins behind a cached prefix, and for no other one.
+  OpHow ExplainCache(const PointDifference& difference, const RowErrors& errors) const {
+    std::map<uint32_t, int64_t> first;  // sequence -> the first token that the engine computed for it
+    for (const PairedToken& token : pairs_.tokens) {
+      const auto [known, added] = first.try_emplace(token.sequence, token.position);
+      if (!added) known->second = std::min(known->second, token.position);
+    }
+    std::map<uint32_t, bool> wrong;
+    for (size_t i = 0; i < tokens_.size(); ++i)
+      wrong[tokens_[i].sequence] |= errors.rows[i] > kKept * std::max(difference.floor, difference.before);
+    std::vector<std::string> cached, whole;
+    for (const auto& [sequence, is] : wrong) {
+      if (is != (first[sequence] > 0)) return {};
+      (is ? cached : whole).push_back(OneLine(pairs_.names[sequence]));
+    }
+    if (cached.empty() || whole.empty()) return {};
+    return {"prefix_cache",
+            Msg("all requests that begin behind a cached prefix are wrong ({}), those that do not are right ({}): the "
+                "cached keys and values are not those of these weights",
+                fmt::format("{}", fmt::join(cached, ", ")), fmt::format("{}", fmt::join(whole, ", "))),
+            0, false};
+  }
+
+  OpHow Attention(const PointDifference& difference, const RowErrors& errors, std::optional<bool>* local) const {
+    // Requests that are right say nothing of those that are wrong.
+    std::set<uint32_t> wrong;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (errors.rows[i] > difference.floor) wrong.insert(tokens_[i].sequence);
+    }
+    std::vector<PairedToken> tokens = tokens_;
+    std::erase_if(tokens, [&](const PairedToken& token) { return !wrong.contains(token.sequence); });
     std::optional<AttentionCase> one =
-        AttentionCaseOf(train_, rollout_, pairs_, tokens_, difference.place.layer, difference.floor);
+        AttentionCaseOf(train_, rollout_, pairs_, tokens, difference.place.layer, difference.floor);
     if (!one) return {};
     one->unit = InfoOf(CoarserOf(difference.train, difference.rollout)).unit();
     return ExplainAttention(*one, local);

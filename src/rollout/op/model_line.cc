@@ -142,6 +142,15 @@ RowMatrix ModelLine::ReadItem(const ModuleRole& role, ItemState state, size_t nt
   });
 }
 
+// [batch, heads, length, size]; with as many heads as tokens nothing says which of them comes first.
+RowMatrix ModelLine::ReadHeads(const ModuleRole& role, const std::vector<TokenRow>& tokens) const {
+  return ByCalls(tokens, [&](std::span<const TokenRow> some, RowMatrix* out) {
+    const std::optional<SideOp> place = side_.Call(role, some[0].dump, some[0].call);
+    const OpTensor* tensor = place ? side_.Tensor(*place, ItemState::kOutput, 0) : nullptr;
+    return tensor != nullptr && IsFloating(tensor->dtype) && side_.AppendRows(*place, *tensor, some, true, out);
+  });
+}
+
 // A norm that is given two tensors adds them first, and returns the sum as well.
 RowMatrix ModelLine::ReadSum(const ModuleRole& role, const std::vector<TokenRow>& tokens) const {
   RowMatrix one = ReadItem(role, ItemState::kInput, 0, tokens);
@@ -190,14 +199,20 @@ RowMatrix ModelLine::ReadAttentionArgument(int64_t layer, size_t nth, const std:
   });
 }
 
-std::array<RowMatrix, 2> ModelLine::Angles(const std::vector<TokenRow>& tokens) const {
+std::array<RowMatrix, 2> ModelLine::Angles(int64_t layer, const std::vector<TokenRow>& tokens) const {
   std::array<RowMatrix, 2> out;
-  const ModuleRole rotary{-1, Part::kRotary};
+  const ModuleRole rotary{-1, Part::kRotary}, attention{layer, Part::kAttention};
   if (side_.Calls(rotary) == nullptr) return out;
   for (size_t nth = 0; nth < 2; ++nth) {
     out[nth] = ByCalls(tokens, [&](std::span<const TokenRow> some, RowMatrix* to) {
-      const std::optional<SideOp> place = side_.Call(rotary, some[0].dump, some[0].call);
-      const OpTensor* tensor = place ? side_.Tensor(*place, ItemState::kOutput, nth) : nullptr;
+      // A model may have angles for each kind of layer: what attention itself was given says which.
+      std::optional<SideOp> place = side_.Call(attention, some[0].dump, some[0].call);
+      const OpTensor* tensor =
+          place ? side_.Named(*place, nth == 0 ? "position_embeddings.0" : "position_embeddings.1") : nullptr;
+      if (tensor == nullptr) {
+        place = side_.Call(rotary, some[0].dump, some[0].call);
+        tensor = place ? side_.Tensor(*place, ItemState::kOutput, nth) : nullptr;
+      }
       if (tensor == nullptr || tensor->shape.size() != 3) return false;
       std::vector<TokenRow> rows(some.begin(), some.end());
       if (tensor->shape[0] == 1) {  // one for all sequences
@@ -231,7 +246,7 @@ void TurnHalves(const float* cos, const float* sin, size_t size, float* values, 
 }
 
 RowMatrix ModelLine::Rotated(int64_t layer, size_t nth, const std::vector<TokenRow>& tokens) const {
-  const auto [cos, sin] = Angles(tokens);
+  const auto [cos, sin] = Angles(layer, tokens);
   RowMatrix out = ReadProjected(layer, nth, tokens);
   if (out.empty() || cos.rows != out.rows || sin.rows != out.rows || out.width % cos.width != 0) return {};
   for (size_t i = 0; i < out.rows; ++i) TurnHalves(cos.row(i), sin.row(i), cos.width, out.row(i), out.width);
@@ -304,9 +319,10 @@ RowMatrix ModelLine::ReadOwn(PointPlace place, const std::vector<TokenRow>& toke
     case LinePoint::kV: return ReadPart(maker, fused, widths_.q + widths_.k, widths_.v, tokens);
     case LinePoint::kQNorm:
     case LinePoint::kKNorm: {
-      // Of all heads; where each head is a call of its own, or heads lie ahead of tokens, it is not known.
-      RowMatrix out = ReadItem(maker, ItemState::kOutput, 0, tokens);
+      // Of all heads; where each head is a call of its own, it is not known.
       const int64_t width = place.point == LinePoint::kQNorm ? widths_.q : widths_.k;
+      RowMatrix out = ReadItem(maker, ItemState::kOutput, 0, tokens);
+      if (out.empty()) out = ReadHeads(maker, tokens);
       return static_cast<int64_t>(out.width) == width ? out : RowMatrix();
     }
     case LinePoint::kQRotary: return ReadRotary(layer, 0, tokens);

@@ -80,14 +80,15 @@ class ModelLine {
   /// "model.layers.3.self_attn.o_proj": the module that makes the values; "" if none is recorded.
   std::string ModuleOf(PointPlace place) const;
 
-  /// cos and sin of the trainer's rotary embedding, for tokens: both [tokens, size of a head].
-  std::array<RowMatrix, 2> Angles(const std::vector<TokenRow>& tokens) const;
+  /// cos and sin of the trainer's rotary embedding in a layer, for tokens: both [tokens, size of a head].
+  std::array<RowMatrix, 2> Angles(int64_t layer, const std::vector<TokenRow>& tokens) const;
   /// The size of a head; 0 where nothing says it.
   int64_t HeadSize() const;
 
  private:
   RowMatrix ReadOwn(PointPlace place, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadItem(const ModuleRole& role, ItemState state, size_t nth, const std::vector<TokenRow>& tokens) const;
+  RowMatrix ReadHeads(const ModuleRole& role, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadSum(const ModuleRole& role, const std::vector<TokenRow>& tokens) const;
   RowMatrix ReadPart(const ModuleRole& own, const ModuleRole& fused, int64_t begin, int64_t width,
                      const std::vector<TokenRow>& tokens) const;

@@ -171,7 +171,7 @@ RowMatrix OpReplay::Sum(const SideRows& side, PointPlace place) const {
 }
 
 RowMatrix OpReplay::Turned(const SideRows& side, PointPlace place) const {
-  const auto [cos, sin] = train_.line->Angles(train_.rows);
+  const auto [cos, sin] = train_.line->Angles(place.layer, train_.rows);
   RowMatrix x = side.Read(TurnedFrom(*side.line, place));
   if (x.empty() || cos.rows != x.rows || sin.rows != x.rows || x.width % cos.width != 0) return {};
   for (size_t i = 0; i < x.rows; ++i) TurnHalves(cos.row(i), sin.row(i), cos.width, x.row(i), x.width);

@@ -121,9 +121,16 @@ void AddFault(const LineFindings& found, const TokenPairs& pairs, RolloutStageRe
   out->place.module = place;
   out->place.request = pairs.names[fault.sequence];
   out->place.position = fault.position;
-  out->evidence.insert(out->evidence.begin(),
-                       Msg("{}: what it is given differs by {:.2g}, what it makes by {:.2g}; rounding explains {:.2g}",
-                           fault.module.empty() ? place : fault.module, d.before, d.error, d.floor));
+  const std::string& module = fault.module.empty() ? place : fault.module;
+  const double explained = fault.own > 0 ? std::clamp(1 - fault.how.left / fault.own, 0.0, 1.0) : 1;
+  out->evidence.insert(
+      out->evidence.begin(),
+      d.error > d.floor
+          ? Msg("{}: what it is given differs by {:.2g}, what it makes by {:.2g}; rounding explains {:.2g}", module,
+                d.before, d.error, d.floor)
+          : Msg("{}: what it is given differs by {:.2g}, what it makes by {:.2g}; rounding may make as much, but the "
+                "eps explains {:.0f} % of it, in all rows alike",
+                module, d.before, d.error, 100 * explained));
   if (fault.weights) {
     out->verdict = RolloutVerdict::kNotSeen;
     out->sentence = Msg("the first difference is in {}, whose weights differ", place);
@@ -133,13 +140,15 @@ void AddFault(const LineFindings& found, const TokenPairs& pairs, RolloutStageRe
   }
   out->verdict = RolloutVerdict::kCause;
   out->kind = fault.how.found() ? fault.how.kind : "op";
-  const double explained = fault.own > 0 ? std::clamp(1 - fault.how.left / fault.own, 0.0, 1.0) : 1;
-  if (fault.how.found()) {
+  const bool undone = fault.how.found() && fault.how.undone;
+  if (fault.how.found() && !undone) {
+    out->sentence = fault.how.words;
+  } else if (undone) {
     out->sentence = Msg("{} (explains {:.0f} % of its difference)", fault.how.words, explained * 100);
   } else {
     out->sentence = Msg("given the same, it makes something else");
   }
-  out->figures.emplace_back("explained", fault.how.found() ? explained : 0);
+  out->figures.emplace_back("explained", undone ? explained : 0);
   out->figures.emplace_back("error", d.error);
   out->figures.emplace_back("input_error", d.before);
   out->share = fault.share;

@@ -121,6 +121,40 @@ std::vector<Stretch> Scheduled(const SideOps& side, uint32_t dump, uint32_t call
   return out;
 }
 
+/// Rows of a tensor of two dimensions; empty where it is none.
+std::vector<std::vector<double>> RowsOf(const SideOps& side, SideOp place, const OpTensor* tensor) {
+  std::vector<std::vector<double>> out;
+  if (tensor == nullptr || tensor->shape.size() != 2 || !IsFloating(tensor->dtype)) return out;
+  const std::vector<double> values = side.Values(place, *tensor);
+  for (auto at = values.begin(); at != values.end(); at += tensor->shape[1])
+    out.emplace_back(at, at + tensor->shape[1]);
+  return out;
+}
+
+/// Engines may make logits of some requests only, of those whose prompt is complete: the head is given rows of the
+/// final norm, which tell whose they are.
+void PlaceLogits(const SideOps& side, uint32_t dump, uint32_t call, std::vector<Stretch>* requests) {
+  std::optional<SideOp> head = side.Call({-1, ModulePart::kHead}, dump, call);
+  if (!head) head = side.Call({-1, ModulePart::kLogits}, dump, call);
+  const std::optional<SideOp> norm = side.Call({-1, ModulePart::kFinalNorm}, dump, call);
+  if (!head || !norm) return;
+  const OpTensor* given = side.Tensor(*head, ItemState::kInput, 0);
+  const bool other = given != nullptr && given->shape.size() == 2 && IsFloating(given->dtype) &&
+                     given->shape[0] < static_cast<int64_t>(requests->size());
+  if (!other) return;
+  const auto inputs = RowsOf(side, *head, given),
+             hidden = RowsOf(side, *norm, side.Tensor(*norm, ItemState::kOutput, 0));
+  size_t next = 0;
+  for (Stretch& one : *requests) {
+    const auto end = static_cast<size_t>(one.row.row) + one.ids.size();
+    const bool is = next < inputs.size() && end <= hidden.size() && hidden[end - 1] == inputs[next];
+    one.row.last = is ? static_cast<int64_t>(next++) : -1;
+    one.row.requests = given->shape[0];
+  }
+  if (next == inputs.size()) return;
+  for (Stretch& one : *requests) one.row.last = -1;
+}
+
 /// Without a schedule: where positions go on one by one, tokens are of one request, but nothing says of which.
 std::vector<Stretch> ByPositions(uint32_t dump, uint32_t call, const std::vector<int64_t>& ids,
                                  const std::vector<int64_t>& positions) {
@@ -203,6 +237,7 @@ class Pairing {
         if (found.empty() && rollout.file(dump).schedule().empty() && by_order.size() == ids->size()) {
           found = ByPositions(dump, call, *ids, by_order);
         }
+        PlaceLogits(rollout, dump, call, &found);
         found.empty() ? ++out_.refused : ++out_.steps;
         std::move(found.begin(), found.end(), std::back_inserter(stretches_));
       }
