@@ -126,6 +126,29 @@ std::string RequestName(const RolloutRequest& request, size_t index) {
   return request.id.empty() ? "#" + std::to_string(index) : request.id;
 }
 
+namespace {
+
+bool HaveSameTokens(const RequestPair& pair) {
+  return !pair.train || !pair.rollout || pair.train->tokens.empty() || pair.rollout->tokens.empty() ||
+         (pair.train->tokens == pair.rollout->tokens && pair.train->prompt == pair.rollout->prompt);
+}
+
+}  // namespace
+
+RequestsLeftOut LeftOutOf(const RequestPairs& pairs) {
+  RequestsLeftOut out;
+  for (const RequestPair& pair : pairs.pairs) {
+    if (HaveSameTokens(pair) || pair.train->train_logprobs.empty() || pair.rollout->rollout_logprobs.empty()) continue;
+    const RolloutRequest& engine = *pair.rollout;
+    const bool masked = engine.response_mask.size() == engine.rollout_logprobs.size();
+    ++out.requests;
+    out.tokens += masked ? static_cast<size_t>(std::count_if(engine.response_mask.begin(), engine.response_mask.end(),
+                                                             [](uint8_t m) { return m != 0; }))
+                         : engine.rollout_logprobs.size();
+  }
+  return out;
+}
+
 PairGap GapOf(const RequestPair& pair) {
   PairGap out;
   const auto take = [&](std::vector<double> RolloutRequest::*values, const RolloutRequest* first,
@@ -135,11 +158,9 @@ PairGap GapOf(const RequestPair& pair) {
     }
     return std::vector<double>{};
   };
-  const bool same = !pair.train || !pair.rollout || pair.train->tokens.empty() || pair.rollout->tokens.empty() ||
-                    (pair.train->tokens == pair.rollout->tokens && pair.train->prompt == pair.rollout->prompt);
   std::vector<double> train = take(&RolloutRequest::train_logprobs, pair.train, pair.rollout);
   std::vector<double> rollout = take(&RolloutRequest::rollout_logprobs, pair.rollout, pair.train);
-  if (!same || train.empty() || train.size() != rollout.size()) return out;
+  if (!HaveSameTokens(pair) || train.empty() || train.size() != rollout.size()) return out;
   out.train = std::move(train);
   out.rollout = std::move(rollout);
   out.counted.assign(out.train.size(), 1);

@@ -41,6 +41,12 @@ PairGap GapOf(const RequestPair& pair);
 /// Of all counted tokens.
 std::vector<TokenGap> GapsOf(const RequestPairs& pairs);
 
+/// Requests of which both sides have log-probabilities, but of other tokens: no gap can be made of them.
+struct RequestsLeftOut {
+  size_t requests = 0, tokens = 0;
+};
+RequestsLeftOut LeftOutOf(const RequestPairs& pairs);
+
 /// exp(r) - r - 1 with r = train - rollout: what the token adds to the KL of the rollout's policy against the
 /// trainer's.
 double K3(const TokenGap& gap);

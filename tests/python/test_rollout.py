@@ -172,6 +172,18 @@ def test_other_tokens(tmp_path, healthy, kind, request_id, position):
         assert accuses_nothing(rollout(one, one, code=5))
 
 
+def test_the_gap_says_which_requests_it_covers(tmp_path, drawn):
+    a = plain_lines(token_fault("ids", drawn), tmp_path / "a.jsonl", "train")
+    b = plain_lines(drawn, tmp_path / "b.jsonl", "rollout")
+    result = rollout(a, b, code=1)
+    lost = len(drawn.responses[3])
+    assert result["left_out"] == {"requests": 1, "tokens": lost} and result["tokens"] == drawn.tokens() - lost
+    assert f"{drawn.tokens() - lost} of {drawn.tokens()} tokens; 1 requests left out" in result["headline"]
+    assert "whose ids differ" in result["of"]["round_off"]["not_seen"][0]
+    whole = rollout(b, b)
+    assert whole["left_out"] == {"requests": 0, "tokens": 0} and "left out" not in whole["headline"]
+
+
 @pytest.mark.parametrize("side", ["train", "rollout"])
 @pytest.mark.parametrize("write", [verl_batch, nemo_lines], ids=lambda w: w.__name__)
 def test_shifted_by_one(tmp_path, healthy, side, write):
@@ -425,6 +437,11 @@ def test_a_quantised_engine(tmp_path, steps):
             engine[name] = w
     result = rollout(save(tmp_path / "a", steps[-1]), save(tmp_path / "b", engine), code=0)
     assert result["verdicts"]["weight"] == "legitimate" and result["of"]["weight"]["kind"] == "quantised"
+    count = sum(w.dtype == torch.int8 for w in engine.values())
+    parts = count + sum(
+        2 if "qkv" in n else 1 for n in engine if n.endswith(("qkv_proj.weight", "gate_up_proj.weight"))
+    )
+    assert f"{parts} weights are stored in a few bits" in result["headline"]
     widened = {n: (engine[n].float() * engine[n + "_scale"] if n + "_scale" in engine else w) for n, w in state.items()}
     result = rollout(tmp_path / "a", save(tmp_path / "c", widened), code=0)
     assert result["of"]["weight"]["kind"] == "quantised"
@@ -448,9 +465,66 @@ def test_adapters_that_are_merged(tmp_path, steps):
         state[name] = w + 2 * b @ a
     result = rollout(save(tmp_path / "a", train), save(tmp_path / "b", fused(state)), code=0)
     assert result["of"]["weight"]["kind"] == "merged", result["headline"]
+    assert "as asked for: weights adapters merged into" in result["headline"]
     other = dict(state)
     other["model.layers.1.self_attn.o_proj.weight"] = steps[1]["model.layers.1.self_attn.o_proj.weight"]
     assert rollout(tmp_path / "a", save(tmp_path / "c", fused(other)), code=1)["stage"] == "weight"
+
+
+def by_head(state, heads=4, head=8):
+    """q, k and v of each head behind each other in one weight, as GPT-NeoX stores them; all heads have keys of their own."""
+    generator = torch.Generator().manual_seed(21)
+    out = {}
+    for name, w in state.items():
+        if ".q_proj." in name:
+            grouped = torch.randn(heads, 3, head, w.shape[1], generator=generator)
+            out[name.replace("q_proj", "query_key_value")] = grouped.reshape(-1, w.shape[1])
+        elif ".k_proj." not in name and ".v_proj." not in name:
+            out[name] = w
+    return out
+
+
+def one_behind_the_other(state, heads=4, head=8):
+    """The same weights as engines have them."""
+    return {
+        name: w.view(heads, 3, head, -1).transpose(0, 1).reshape(w.shape) if "query_key_value" in name else w
+        for name, w in state.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_heads_of_another_step_in_fused_weights(tmp_path, steps, dtype):
+    new = by_head(steps[-1])
+    old = {name: w + 0.01 for name, w in new.items()}
+    name = "model.layers.1.self_attn.query_key_value.weight"
+    engine = {n: w.clone() for n, w in new.items()}
+    engine[name].view(4, 3, 8, -1)[1:3] = old[name].view(4, 3, 8, -1)[1:3]
+    engine = {n: w.to(dtype) for n, w in one_behind_the_other(engine).items()}
+    config = {"num_key_value_heads": 4}
+    train, theirs = save(tmp_path / "a", new, **config), save(tmp_path / "b", engine, **config)
+    before = save(tmp_path / "before" / "step_1", old, **config)
+    weight = rollout(train, theirs, code=1)["of"]["weight"]
+    assert (weight["kind"], weight["place"]["parameter"]) == ("part", name)
+    equal = "bit-equal" if dtype == torch.float32 else "equal in bfloat16"
+    assert weight["sentence"] == f"{name}: heads 1 to 2 of q, k, v differ, the others are {equal}"
+    assert any("48 of 96 rows equal" in e or "1536 of 3072 values equal" in e for e in weight["evidence"])
+    weight = rollout(train, theirs, "--history", before, code=1)["of"]["weight"]
+    assert weight["kind"] == "part_stale" and "heads 1 to 2 of q, k, v are those of step 1" in weight["sentence"]
+
+
+def test_heads_that_no_configuration_names(tmp_path, steps):
+    """Two files of weights alone: the parts of one side say how the other's fused ones are cut."""
+    torch.save(steps[-1], tmp_path / "a.pt")
+    engine = fused(steps[-1])
+    torch.save(engine, tmp_path / "b.pt")
+    result = rollout(tmp_path / "a.pt", tmp_path / "b.pt", code=0)
+    assert result["verdicts"]["weight"] == "agrees", result["of"]["weight"]
+    assert result["of"]["weight"]["figures"]["copies"] == len(steps[-1])
+    qkv = engine["model.layers.2.self_attn.qkv_proj.weight"]
+    qkv[:8], qkv[8:16] = qkv[8:16].clone(), qkv[:8].clone()
+    torch.save(engine, tmp_path / "c.pt")
+    weight = rollout(tmp_path / "a.pt", tmp_path / "c.pt", code=1)["of"]["weight"]
+    assert weight["place"]["parameter"] == "model.layers.2.self_attn.q_proj.weight"
 
 
 def experts_of(state, seed=11, experts=4):
@@ -586,6 +660,42 @@ def test_the_same_sampling(tmp_path, healthy, temperature):
     assert accuses_nothing(result)
 
 
+@pytest.fixture(scope="module")
+def exchanged():
+    """Requests drawn by an engine in which two heads of a layer are exchanged, and the trainer's weights."""
+    state = weights(5)
+    engine = {name: w.clone() for name, w in state.items()}
+    heads = engine["model.layers.1.self_attn.q_proj.weight"].view(4, 8, -1)
+    heads[[0, 1]] = heads[[1, 0]]
+    r = Rollout(engine, requests=12, engine=state)
+    r.train_logits, r.rollout_logits = r.rollout_logits, r.train_logits
+    return r, state, engine
+
+
+@pytest.mark.parametrize(("train", "engine"), [(0.5, 1), (1, 1), (0.5, 0.5), (1, 0.5)])
+def test_sampling_beside_another_fault(tmp_path, exchanged, train, engine):
+    """The trainer has no logits, and those of the engine are of other weights: they must not pass for the trainer's."""
+    r, state, faulty = copy.deepcopy(exchanged)
+    for i, ids in enumerate(r.responses):
+        r.train[i] = picked((r.train_logits[i] / train).log_softmax(-1), ids)
+        r.rollout[i] = picked((r.rollout_logits[i] / engine).log_softmax(-1), ids)
+    save(tmp_path / "train" / "model", state)
+    save(tmp_path / "engine" / "model", fused(faulty))
+    told = {"sampling_params": {"temperature": 0.5}}
+    plain_lines(r, tmp_path / "train" / "a.jsonl", "train", **told)
+    logits = [x.tolist() for x in r.rollout_logits]
+    plain_lines(r, tmp_path / "engine" / "a.jsonl", "rollout", logits=logits, **told)
+    result = rollout(tmp_path / "train", tmp_path / "engine", code=1)
+    assert (result["stage"], result["cause"]) == ("weight", "exchanged_rows"), result["headline"]
+    sampling = result["of"]["sampling"]
+    assert sampling["figures"]["train_residual"] > 0.3
+    if (train, engine) == (0.5, 1):
+        assert (sampling["verdict"], sampling["kind"]) == ("cause", "raw"), sampling
+        assert "; also sampling: the engine's log-probabilities are of the raw logits" in result["headline"]
+    else:
+        assert sampling["verdict"] == "unsure", sampling
+
+
 # Routing
 
 
@@ -683,6 +793,26 @@ def test_a_router_that_does_not_take_its_best(tmp_path, healthy):
     result = rollout(a, b, code=1)
     assert (result["stage"], result["cause"]) == ("routing", "selection"), result["headline"]
     assert result["of"]["routing"]["place"]["module"] == "layers.1"
+
+
+@pytest.mark.parametrize("rule", ["bias", "groups"])
+def test_routers_that_choose_by_other_rules(tmp_path, healthy, rule):
+    """Logits are equal, and the trainer adds a bias to them, or looks into the best groups, before it chooses."""
+    logits, plain = with_experts(healthy)
+    mine = []
+    for x in logits:
+        if rule == "bias":
+            mine.append((x + torch.linspace(0, 2, x.shape[-1])).topk(2, -1).indices)
+            continue
+        groups = x.view(*x.shape[:-1], 4, 2)
+        best = groups.sum(-1).argmax(-1, keepdim=True)
+        mine.append(2 * best + torch.arange(2))
+    a = plain_lines(healthy, tmp_path / "a.jsonl", "train", **routed(mine, logits))
+    b = plain_lines(healthy, tmp_path / "b.jsonl", "rollout", **routed(plain, logits))
+    routing = rollout(a, b, code=1)["of"]["routing"]
+    assert (routing["verdict"], routing["kind"], routing["place"]["module"]) == ("cause", "selection", "layers.0")
+    assert not any("router's logits: they" in line for line in routing["not_seen"])
+    assert accuses_nothing(rollout(a, plain_lines(healthy, tmp_path / "c.jsonl", "rollout", **routed(mine, logits))))
 
 
 def test_flips_with_equal_weights_are_no_fault_by_themselves(tmp_path, healthy, steps):

@@ -90,6 +90,7 @@ StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
   const RequestPairs pairs = PairRequests(out.train.records, out.rollout.records);
   out.gaps = GapsOf(pairs);
   out.kl = MeanK3(out.gaps);
+  out.left_out = LeftOutOf(pairs);
   out.results.push_back(TokenStage(out.train, out.rollout, pairs));
   const auto weights = [](const SideEvidence& side) {
     return side.weights.empty() ? FindDumpWeights(side) : side.weights;
@@ -101,7 +102,7 @@ StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
   out.results.push_back(RoutingStage(pairs));
   MSP_ASSIGN_OR_RETURN(RolloutStageResult op, OpStage(out.train, out.rollout));
   out.results.push_back(std::move(op));
-  out.results.push_back(RoundOffStage(out.results, out.gaps));
+  out.results.push_back(RoundOffStage(out.results, out.gaps, out.left_out));
   Settle(&out.results);
   if (!options.output.empty()) MSP_RETURN_IF_ERROR(WriteRolloutFiles(options.output, &out));
   return out;

@@ -8,6 +8,7 @@
 #include "base/language.h"
 #include "judgement/judgement.h"
 #include "rollout/evidence.h"
+#include "rollout/gap.h"
 #include "rollout/stage.h"
 
 namespace msprobe {
@@ -16,6 +17,7 @@ struct RolloutReport {
   SideEvidence train, rollout;
   std::vector<TokenGap> gaps;
   std::optional<double> kl;                 // k3, mean over `gaps`
+  RequestsLeftOut left_out;                 // of these, for their tokens differ
   std::vector<RolloutStageResult> results;  // of all stages, in their order
   std::vector<std::string> files;           // written
 };

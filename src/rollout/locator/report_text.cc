@@ -118,23 +118,41 @@ std::vector<Judgement> JudgementsOf(const RolloutReport& report) {
   return out;
 }
 
+namespace {
+
+Message KlText(const RolloutReport& report) {
+  if (!report.kl) return {};
+  const RequestsLeftOut& left = report.left_out;
+  if (left.requests == 0) return Msg("KL {:.3g} (k3, {} tokens): ", *report.kl, report.gaps.size());
+  return Msg("KL {:.3g} (k3, {} of {} tokens; {} requests left out: other tokens): ", *report.kl, report.gaps.size(),
+             report.gaps.size() + left.tokens, left.requests);
+}
+
+/// "op: request 7, token 12, layers.0 attention: its scores are 0.9 times as large".
+Message CauseText(const RolloutStageResult& cause) {
+  const Message place = PlaceText(cause.place);
+  if (place.empty() || Contains(cause.sentence.English(), place.English()))
+    return Msg("{}: {}", WordsOf(cause.stage), cause.sentence);
+  return Msg("{}: {}: {}", WordsOf(cause.stage), place, cause.sentence);
+}
+
+}  // namespace
+
 Message RolloutHeadline(const RolloutReport& report) {
-  const RolloutStageResult* lead = LeadOf(report);
-  Message out = report.kl ? Msg("KL {:.3g} (k3, {} tokens): ", *report.kl, report.gaps.size()) : Message();
-  if (lead && !PlaceText(lead->place).empty() &&
-      !Contains(lead->sentence.English(), PlaceText(lead->place).English())) {
-    out += Msg("{}: {}: {}", WordsOf(lead->stage), PlaceText(lead->place), lead->sentence);
-  } else if (lead) {
-    out += Msg("{}: {}", WordsOf(lead->stage), lead->sentence);
+  Message out = KlText(report);
+  if (const auto causes = With(report, RolloutVerdict::kCause); !causes.empty()) {
+    out += CauseText(*causes[0]);
+    for (size_t i = 1; i < causes.size(); ++i) out += Msg("; also {}", CauseText(*causes[i]));
   } else {
     const auto unsure = With(report, RolloutVerdict::kUnsure), rounding = With(report, RolloutVerdict::kRoundOff),
                asked = With(report, RolloutVerdict::kLegitimate);
     if (!unsure.empty()) {
       out += Msg("cannot say: {}", Listed(unsure));
-    } else if (!rounding.empty()) {
-      out += Msg("no more than rounding: {}", Listed(rounding));
     } else if (!asked.empty()) {
       out += Msg("as asked for: {}", Listed(asked));
+      if (!rounding.empty()) out += Msg("; no more than rounding: {}", Listed(rounding));
+    } else if (!rounding.empty()) {
+      out += Msg("no more than rounding: {}", Listed(rounding));
     } else {
       out += With(report, RolloutVerdict::kAgrees).empty() || !report.gaps.empty() ? Msg("no cause was seen")
                                                                                    : Msg("no difference was seen");
@@ -190,6 +208,10 @@ std::string RolloutJson(const RolloutReport& report) {
   json.Member("cause", lead ? lead->kind : "");
   json.Member("kl", report.kl);
   json.Member("tokens", report.gaps.size());
+  json.ObjectMember("left_out", [&] {
+    json.Member("requests", report.left_out.requests);
+    json.Member("tokens", report.left_out.tokens);
+  });
   json.ArrayMember("stages", report.results, [&](const RolloutStageResult& result) { WriteStage(result, &json); });
   WriteSide(report.train, "train", &json);
   WriteSide(report.rollout, "rollout", &json);

@@ -25,6 +25,7 @@ RolloutStageResult SamplingStage(const RequestPairs& pairs);
 RolloutStageResult RoutingStage(const RequestPairs& pairs);
 
 /// What is left of the gap when all other stages have spoken.
-RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, const std::vector<TokenGap>& gaps);
+RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, const std::vector<TokenGap>& gaps,
+                                 const RequestsLeftOut& left_out);
 
 }  // namespace msprobe

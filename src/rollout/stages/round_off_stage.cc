@@ -11,7 +11,8 @@ constexpr double kFloat32 = 1e-4;  // nats that sums in another order make of fl
 
 }  // namespace
 
-RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, const std::vector<TokenGap>& gaps) {
+RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, const std::vector<TokenGap>& gaps,
+                                 const RequestsLeftOut& left_out) {
   RolloutStageResult out;
   out.stage = RolloutStage::kRoundOff;
   out.sentence = Msg("not seen");
@@ -32,6 +33,8 @@ RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, 
   out.figures = {{"max_gap", most}, {"mean_gap", sum / static_cast<double>(gaps.size())}};
   out.evidence.push_back(Msg("mean gap {:.3g}, largest {:.3g} nats: request {}, token {}",
                              sum / static_cast<double>(gaps.size()), most, worst->request, worst->position));
+  if (left_out.requests > 0)
+    out.not_seen.push_back(Msg("{} tokens of {} requests, whose ids differ", left_out.tokens, left_out.requests));
   if (most == 0) {
     out.verdict = RolloutVerdict::kAgrees;
     out.sentence = Msg("no gap: the log-probabilities are bit-equal");
@@ -44,7 +47,9 @@ RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, 
   };
   if (most <= kFloat32) {
     out.verdict = RolloutVerdict::kRoundOff;
-    out.sentence = Msg("no more than rounding of float32 (largest {:.3g} nats)", most);
+    out.sentence = left_out.requests == 0
+                       ? Msg("no more than rounding of float32 (largest {:.3g} nats)", most)
+                       : Msg("no more than rounding of float32 where the tokens agree (largest {:.3g} nats)", most);
     return out;
   }
   const bool cause = std::any_of(others.begin(), others.end(), [](const RolloutStageResult& r) {
@@ -53,7 +58,7 @@ RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, 
   if (!cause &&
       says(RolloutStage::kOp, RolloutVerdict::kAgrees, RolloutVerdict::kRoundOff, RolloutVerdict::kLegitimate)) {
     out.verdict = RolloutVerdict::kRoundOff;
-    out.sentence = Msg("what is left is rounding: no op leaves what its types allow (mean gap {:.3g} nats)",
+    out.sentence = Msg("what is left is rounding: every op stays within what its types allow (mean gap {:.3g} nats)",
                        sum / static_cast<double>(gaps.size()));
     return out;
   }

@@ -16,6 +16,7 @@ constexpr double kJump = 3;          // a layer that moves logits by so much mor
 constexpr double kLeastMove = 1e-4;  // sums in another order in float32
 constexpr double kTie = 1.0 / 128;   // logits that are stored as bfloat16 tell no less apart
 constexpr double kFew = 0.01;        // choices against the logits where these decide
+constexpr double kFlipsOfMove = 20;  // share of choices that a move of the logits may flip, of the move
 
 using Row = std::vector<double>;
 
@@ -105,10 +106,10 @@ void RouterMoves::Add(const RouterChoice& choice, bool flipped) {
   const Row a = LogitsAt(*pair.train, choice.position, choice.layer),
             b = LogitsAt(*pair.rollout, choice.position, choice.layer);
   Layer& layer = layers_[choice.layer];
-  if (!a.empty()) {
-    ++layer.choices;
-    layer.against_train += AgainstOf(a, choice.train) > kTie;
-  }
+  const bool against_train = AgainstOf(a, choice.train) > kTie, against = AgainstOf(b, choice.rollout) > kTie;
+  layer.choices += !a.empty();
+  layer.against_train += against_train;
+  layer.against_rollout += against;
   const bool both = !a.empty() && a.size() == b.size();
   if (both) flip.moved = MoveOf(a, b);
   if (both && !flip.follows) layer.moved.push_back(flip.moved);
@@ -116,7 +117,7 @@ void RouterMoves::Add(const RouterChoice& choice, bool flipped) {
   here = std::min(here, choice.position);
   flip.measured = !a.empty();
   if (!a.empty()) flip.margin = MarginOf(a, choice.train, choice.rollout);
-  flip.against = both && AgainstOf(b, choice.rollout) > kTie;
+  flip.against = both && against;
   flips_.push_back(flip);
 }
 
@@ -151,6 +152,29 @@ size_t RouterMoves::measured() const {
   return static_cast<size_t>(std::count_if(flips_.begin(), flips_.end(), [&](const RouterFlip& flip) {
     return flip.measured && LogitsDecide(layers_.at(flip.layer));
   }));
+}
+
+bool RouterMoves::recorded() const {
+  return std::any_of(flips_.begin(), flips_.end(), [](const RouterFlip& flip) { return flip.measured; });
+}
+
+std::optional<OtherRule> RouterMoves::ByOtherRule() const {
+  if (flips_.empty()) return std::nullopt;
+  const auto lower = [](const RouterFlip& x, const RouterFlip& y) { return x.layer < y.layer; };
+  const int64_t lowest = std::min_element(flips_.begin(), flips_.end(), lower)->layer;
+  const auto is_there = [&](const RouterFlip& flip) { return flip.layer == lowest; };
+  const Layer& layer = layers_.at(lowest);
+  if (layer.moved.empty()) return std::nullopt;
+  const OtherRule out{lowest,
+                      layer.choices,
+                      static_cast<size_t>(std::count_if(flips_.begin(), flips_.end(), is_there)),
+                      layer.against_train,
+                      layer.against_rollout,
+                      MedianOf(layer.moved)};
+  const auto choices = static_cast<double>(out.choices);
+  const bool decide = static_cast<double>(std::max(out.against_train, out.against_rollout)) <= kFew * choices;
+  if (decide || static_cast<double>(out.flips) <= (kFew + kFlipsOfMove * out.moved) * choices) return std::nullopt;
+  return out;
 }
 
 double RouterMoves::largest_margin() const {

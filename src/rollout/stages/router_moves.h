@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,14 @@ struct RouterChoice {
   const std::vector<int32_t>&train, &rollout;
 };
 
+/// A layer in which both sides have the same logits of the router and choose other experts.
+struct OtherRule {
+  int64_t layer = 0;
+  size_t choices = 0, flips = 0;
+  size_t against_train = 0, against_rollout = 0;  // choices that do not follow from the logits alone
+  double moved = 0;                               // what the logits usually differ by; of the largest
+};
+
 class RouterMoves {
  public:
   explicit RouterMoves(const RequestPairs& pairs) : pairs_(pairs) {}
@@ -36,14 +45,19 @@ class RouterMoves {
   /// The flips that neither rounding nor an earlier flip explains: those of the lowest layer first.
   std::vector<RouterFlip> Beyond() const;
 
+  /// The lowest layer with flips, where the logits move too little for them and do not decide alone.
+  std::optional<OtherRule> ByOtherRule() const;
+
   const std::vector<RouterFlip>& flips() const { return flips_; }
   size_t measured() const;
+  /// Whether logits were there at any flip, whatever they say.
+  bool recorded() const;
   double largest_margin() const;
 
  private:
   struct Layer {
     std::vector<double> moved;  // of tokens that no flip came before
-    size_t choices = 0, against_train = 0;
+    size_t choices = 0, against_train = 0, against_rollout = 0;
   };
   bool LogitsDecide(const Layer& layer) const;
   /// What rounding moves the logits of a layer by; 0 where the layer itself moves them.

@@ -165,8 +165,11 @@ class RoutingJudge {
       out->figures.emplace_back("largest_margin", moves_.largest_margin());
       out->evidence.push_back(
           Msg("the router preferred its experts by up to {:.3g} of its largest logit", moves_.largest_margin()));
-    } else {
+    } else if (!moves_.recorded()) {
       out->not_seen.push_back(Msg("the router's logits: they would tell near ties from faults"));
+    } else {
+      out->not_seen.push_back(
+          Msg("what the routers choose by beside their logits, such as a correction bias or groups of experts"));
     }
     const auto flips = static_cast<double>(flips_);
     if (const auto renamed = Renamed()) {
@@ -184,6 +187,17 @@ class RoutingJudge {
                     flipped_tokens_, tokens_, against)
               : Msg("{} of {} tokens have other experts, {} choices of them beyond what rounding moves the router by",
                     flipped_tokens_, tokens_, beyond.size());
+    } else if (const auto rule = moves_.ByOtherRule()) {
+      out->verdict = RolloutVerdict::kCause;
+      out->kind = "selection";
+      out->place.module = "layers." + std::to_string(rule->layer);
+      out->sentence =
+          Msg("{} of {} choices of experts differ where the routers' logits differ by {:.2g}: the sides choose by "
+              "other rules, as with a correction bias or groups of experts on one side",
+              rule->flips, rule->choices, rule->moved);
+      out->evidence.push_back(
+          Msg("choices that do not follow from the router's logits alone: {} of the trainer, {} of the engine",
+              rule->against_train, rule->against_rollout));
     } else if (flips > kNothingAlike * static_cast<double>(compared_)) {
       out->verdict = RolloutVerdict::kCause;
       out->kind = "unlike";

@@ -63,17 +63,8 @@ size_t KeptWords(const SamplingLaw& law, const std::vector<double>& probabilitie
   return kept;
 }
 
-double Residual(const SamplingLaw& law, const std::vector<SamplingToken>& tokens) {
-  double sum = 0;
-  for (const SamplingToken& t : tokens) {
-    const double left = LogProbability(law, t.logits, t.token) - t.recorded;
-    sum += std::isfinite(left) ? left * left : 100;
-  }
-  return std::sqrt(sum / static_cast<double>(tokens.size()));
-}
-
 double FittedTemperature(const std::vector<SamplingToken>& tokens) {
-  const auto at = [&](double log) { return Residual({.temperature = std::exp(log)}, tokens); };
+  const auto at = [&](double log) { return ResidualOf({.temperature = std::exp(log)}, tokens); };
   constexpr int kSteps = 24;
   const double low = std::log(kLeastTemperature), high = std::log(kMostTemperature), step = (high - low) / kSteps;
   double best = 0, least = at(0);
@@ -209,6 +200,21 @@ double LogProbability(const SamplingLaw& law, std::span<const float> logits, int
                                           ranked.probabilities.begin() + static_cast<ptrdiff_t>(kept), 0.0));
 }
 
+double ResidualOf(const SamplingLaw& law, const std::vector<SamplingToken>& tokens) {
+  double sum = 0;
+  for (const SamplingToken& t : tokens) {
+    const double left = LogProbability(law, t.logits, t.token) - t.recorded;
+    sum += std::isfinite(left) ? left * left : 100;
+  }
+  return std::sqrt(sum / static_cast<double>(tokens.size()));
+}
+
+double PreferenceOf(const SamplingLaw& law, const SamplingLaw& other, const std::vector<SamplingToken>& tokens) {
+  constexpr double kLeast = 1e-6;  // nats that any arithmetic leaves
+  const double own = std::max(kLeast, ResidualOf(law, tokens)), others = std::max(kLeast, ResidualOf(other, tokens));
+  return static_cast<double>(tokens.size()) * std::log(others / own);
+}
+
 LawFit FitLaw(const std::vector<SamplingToken>& all, const SamplingSettings& hints) {
   LawFit out;
   if (all.empty()) return out;
@@ -218,12 +224,17 @@ LawFit FitLaw(const std::vector<SamplingToken>& all, const SamplingSettings& hin
   for (size_t i = 0; i < all.size(); i += all.size() / most + 1) tokens.push_back(all[i]);
   double size = 0;
   for (const SamplingToken& t : tokens) size += std::fabs(t.recorded) / static_cast<double>(tokens.size());
+  for (const SamplingToken& t : tokens) {
+    const double apart = std::fabs(t.recorded) - size;
+    out.spread += apart * apart / static_cast<double>(tokens.size());
+  }
+  out.spread = std::sqrt(out.spread);
   const double rounding = std::max(kRounding, kRelative * size);
-  out.raw_residual = out.residual = Residual({}, tokens);
+  out.raw_residual = out.residual = ResidualOf({}, tokens);
   out.within_rounding = out.explains = out.raw_residual <= rounding;
   if (out.explains) return out;
   for (const SamplingLaw& law : Candidates(tokens, hints)) {
-    const double residual = Residual(law, tokens);
+    const double residual = ResidualOf(law, tokens);
     if (residual <= rounding) {
       out.law = law;
       out.residual = residual;

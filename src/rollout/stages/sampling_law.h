@@ -39,9 +39,16 @@ double LogProbability(const SamplingLaw& law, std::span<const float> logits, int
 struct LawFit {
   SamplingLaw law;
   double residual = 0, raw_residual = 0;  // root mean square, in nats
+  double spread = 0;                      // standard deviation of what was recorded
   bool within_rounding = false;
   bool explains = false;  // within rounding, or most of what the raw logits leave
 };
+
+/// What a law leaves of what was recorded: root mean square, in nats.
+double ResidualOf(const SamplingLaw& law, const std::vector<SamplingToken>& tokens);
+
+/// How much more likely one law makes what was recorded than another does, as a logarithm: both leave normal errors.
+double PreferenceOf(const SamplingLaw& law, const SamplingLaw& other, const std::vector<SamplingToken>& tokens);
 
 /// The simplest way that explains what was recorded. `hints`: what the program was told, with which the fit begins.
 LawFit FitLaw(const std::vector<SamplingToken>& tokens, const SamplingSettings& hints);

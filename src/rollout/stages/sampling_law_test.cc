@@ -61,6 +61,19 @@ TEST(SamplingLaw, HintsNameLawsOfSeveralParts) {
   EXPECT_EQ(fit.law, law);
 }
 
+TEST(SamplingLaw, AnotherForwardIsNearerToTheLawThatWasUsed) {
+  const SamplingLaw raw, told{.temperature = 0.5};
+  for (const SamplingLaw& law : {raw, told}) {
+    const DrawnLogits drawn = Drawn(law, 0.6);
+    const SamplingLaw& other = law == raw ? told : raw;
+    EXPECT_GT(PreferenceOf(law, other, drawn.tokens), 2) << law.Kind();
+    EXPECT_LT(PreferenceOf(other, law, drawn.tokens), -2) << law.Kind();
+    const LawFit fit = FitLaw(drawn.tokens, {.temperature = 0.5, .top_p = {}, .top_k = {}, .min_p = {}});
+    EXPECT_FALSE(fit.within_rounding);
+    EXPECT_GT(fit.residual, 0.25 * fit.spread);
+  }
+}
+
 TEST(SamplingLaw, NoiseIsNoLaw) {
   const LawFit fit = FitLaw(Drawn({}, 0.05).tokens, {.temperature = 0.7, .top_p = 0.9, .top_k = {}, .min_p = {}});
   EXPECT_TRUE(fit.law.IsRaw());

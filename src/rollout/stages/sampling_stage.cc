@@ -15,6 +15,8 @@ constexpr size_t kFewestSampled = 8;   // tokens that show a law
 constexpr double kExact = 2e-3;        // nats that a relation of two lists may leave
 constexpr double kOtherFactor = 0.01;  // of a factor that is none by rounding
 constexpr double kRounded = 0.05;      // nats that an engine of low precision may leave beside such a relation
+constexpr double kReproduced = 0.25;   // of the spread of log-probabilities, that forwards which differ a little leave
+constexpr double kClear = 2;           // logarithm of a ratio of likelihoods that decides between two laws
 
 using Logits = std::vector<float> RolloutRequest::*;
 
@@ -45,10 +47,10 @@ SampledTokens TokensWith(const RequestPairs& pairs, const RolloutRequest* Reques
   return out;
 }
 
-SamplingSettings HintsOf(const RequestPairs& pairs) {
+SamplingSettings HintsOf(const RequestPairs& pairs, bool train = true, bool rollout = true) {
   SamplingSettings out;
   for (const RequestPair& pair : pairs.pairs) {
-    for (const RolloutRequest* side : {pair.rollout, pair.train}) {
+    for (const RolloutRequest* side : {rollout ? pair.rollout : nullptr, train ? pair.train : nullptr}) {
       if (!side) continue;
       if (!out.temperature) out.temperature = side->sampling.temperature;
       if (!out.top_p) out.top_p = side->sampling.top_p;
@@ -128,6 +130,116 @@ void JudgeLists(const RequestPairs& pairs, RolloutStageResult* out) {
   }
 }
 
+/// What one side recorded, beside the logits of one side.
+struct FittedSide {
+  std::vector<SamplingToken> tokens;
+  bool own = false;  // the logits are its own
+  LawFit fit;
+
+  /// Logits of the other side leave what the forwards differ by; that must not hide which law it is.
+  bool Reproduced(const std::optional<double>& told) const {
+    if (own || fit.within_rounding) return fit.explains;
+    if (fit.residual > kReproduced * fit.spread) return false;
+    for (const SamplingLaw& other : {SamplingLaw{}, SamplingLaw{.temperature = told.value_or(1)}}) {
+      if (!(other == fit.law) && PreferenceOf(fit.law, other, tokens) < kClear) return false;
+    }
+    return true;
+  }
+};
+
+/// What a side recorded is explained by its own logits, or by those of the other where it has none.
+FittedSide Fitted(const SampledTokens& sampled, const std::vector<double>& recorded, bool own,
+                  const SamplingSettings& hints) {
+  FittedSide out{sampled.tokens, own, {}};
+  for (size_t i = 0; i < out.tokens.size(); ++i) out.tokens[i].recorded = recorded[i];
+  out.fit = FitLaw(out.tokens, hints);
+  return out;
+}
+
+/// Both sides were told a temperature, and the engine's own logits say that it did not divide by it: the trainer, whose
+/// forward is another one, need only be nearer to what it was told.
+bool IsLeftRaw(const RequestPairs& pairs, const FittedSide& train, const FittedSide& rollout) {
+  const std::optional<double> a = HintsOf(pairs, true, false).temperature, b = HintsOf(pairs, false, true).temperature;
+  if (!a || !b || *a != *b || *a <= 0 || std::fabs(*a - 1) <= kOtherFactor) return false;
+  return rollout.own && rollout.fit.explains && rollout.fit.law.IsRaw() &&
+         PreferenceOf({.temperature = *a}, {}, train.tokens) >= kClear;
+}
+
+/// The logits of one side, which is another forward, do not make what the other recorded.
+void NotMade(bool trainer, RolloutStageResult* out) {
+  out->verdict = RolloutVerdict::kUnsure;
+  out->sentence =
+      trainer ? Msg("the logits given do not make the trainer's log-probabilities, so how it made them is not known")
+              : Msg("the logits given do not make the engine's log-probabilities, so how it made them is not known");
+  out->next_run = trainer
+                      ? Msg("record the trainer's logits, too: 'logits' in its records")
+                      : Msg("record the engine's logits: a dump of its logits_processor, or 'logits' in its records");
+}
+
+/// One law fits both sides best.
+void JudgeSameLaw(const RequestPairs& pairs, const FittedSide& train, const FittedSide& rollout,
+                  RolloutStageResult* out) {
+  const std::optional<double> told = HintsOf(pairs).temperature;
+  const bool mine = train.Reproduced(told), theirs = rollout.Reproduced(told);
+  if (mine && theirs) {
+    out->verdict = RolloutVerdict::kAgrees;
+    out->sentence = rollout.fit.law.IsRaw() ? Msg("equal") : Msg("equal, both {}", rollout.fit.law.Words());
+    return;
+  }
+  if (!mine && theirs && IsLeftRaw(pairs, train, rollout)) {
+    out->verdict = RolloutVerdict::kCause;
+    out->kind = "raw";
+    out->sentence = Msg(
+        "the engine's log-probabilities are of the raw logits, although both sides name the temperature {:.4g}", *told);
+    out->evidence.push_back(Msg("the trainer's are nearer to logits divided by {:.4g} ({:.3g} nats are left)", *told,
+                                ResidualOf({.temperature = *told}, train.tokens)));
+    return;
+  }
+  if (mine == theirs || (mine ? rollout.own : train.own)) {
+    out->verdict = RolloutVerdict::kUnsure;
+    out->sentence = Msg("no way of making log-probabilities explains those recorded");
+    return;
+  }
+  NotMade(theirs, out);
+}
+
+/// Other laws fit the two sides.
+void JudgeLaws(const RequestPairs& pairs, const FittedSide& train, const FittedSide& rollout,
+               const SampledTokens& sampled, RolloutStageResult* out) {
+  const SamplingSettings hints = HintsOf(pairs);
+  const SamplingLaw &mine = train.fit.law, &theirs = rollout.fit.law;
+  out->share = ShareOf(sampled, mine, theirs);
+  // A forward that is wrong may look like a temperature in the other side's logits.
+  constexpr double kNearly = 0.02;
+  const auto told = [&](const SamplingLaw& law) {
+    return law.IsRaw() || (hints.temperature && law.temperature == *hints.temperature) ||
+           (law.top_k > 0 && hints.top_k && static_cast<double>(law.top_k) == *hints.top_k) ||
+           (law.top_p < 1 && hints.top_p && law.top_p == *hints.top_p);
+  };
+  const auto sure = [&](const FittedSide& side) {
+    return side.own || side.fit.residual <= kNearly || (told(side.fit.law) && side.Reproduced(hints.temperature));
+  };
+  if (!sure(rollout) || !sure(train)) {
+    const SamplingLaw& law = sure(rollout) ? mine : theirs;
+    if (law.IsRaw()) {
+      out->share.reset();
+      return NotMade(sure(rollout), out);
+    }
+    out->verdict = RolloutVerdict::kUnsure;
+    out->sentence =
+        Msg("{} would explain most of the gap, as other causes would: the engine's logits would tell", law.Words());
+    return;
+  }
+  out->verdict = RolloutVerdict::kCause;
+  const bool twice = hints.temperature && *hints.temperature > 0 && *hints.temperature != 1 &&
+                     std::fabs(theirs.temperature - *hints.temperature * *hints.temperature) < 1e-9;
+  const bool raw = theirs.IsRaw() && hints.temperature && mine == SamplingLaw{.temperature = *hints.temperature};
+  out->kind = twice ? "temperature_twice" : raw ? "raw" : theirs.IsRaw() ? mine.Kind() : theirs.Kind();
+  out->sentence = twice ? Msg("the engine's log-probabilities are of logits divided by the temperature {:.4g} twice",
+                              *hints.temperature)
+                        : Msg("the engine's log-probabilities are {}, the trainer's {}", theirs.Words(), mine.Words());
+}
+
 }  // namespace
 
 RolloutStageResult SamplingStage(const RequestPairs& pairs) {
@@ -140,61 +252,32 @@ RolloutStageResult SamplingStage(const RequestPairs& pairs) {
     JudgeLists(pairs, &out);
     return out;
   }
-  // What a side recorded is explained by its own logits, or by those of the other where it has none.
-  const auto with = [](const SampledTokens& sampled, const std::vector<double>& recorded) {
-    std::vector<SamplingToken> tokens = sampled.tokens;
-    for (size_t i = 0; i < tokens.size(); ++i) tokens[i].recorded = recorded[i];
-    return tokens;
-  };
   const SampledTokens &for_train = trainer ? of_train : of_rollout, &for_rollout = engine ? of_rollout : of_train;
   const SamplingSettings hints = HintsOf(pairs);
-  const LawFit train = FitLaw(with(for_train, for_train.train), hints);
-  const LawFit rollout = FitLaw(with(for_rollout, for_rollout.rollout), hints);
+  const FittedSide train = Fitted(for_train, for_train.train, trainer, hints),
+                   rollout = Fitted(for_rollout, for_rollout.rollout, engine, hints);
   out.seen = engine && trainer ? Msg("logits of both sides, {} tokens", for_rollout.tokens.size())
              : engine          ? Msg("logits of the engine, {} tokens", for_rollout.tokens.size())
                                : Msg("logits of the trainer, {} tokens", for_rollout.tokens.size());
-  out.figures = {{"rollout_residual", rollout.residual},
-                 {"rollout_raw_residual", rollout.raw_residual},
-                 {"train_residual", train.residual},
-                 {"train_raw_residual", train.raw_residual}};
+  out.figures = {{"rollout_residual", rollout.fit.residual},
+                 {"rollout_raw_residual", rollout.fit.raw_residual},
+                 {"train_residual", train.fit.residual},
+                 {"train_raw_residual", train.fit.raw_residual}};
   out.evidence = {
-      Msg("the engine's log-probabilities are {} ({:.3g} nats are left)", rollout.law.Words(), rollout.residual),
-      Msg("the trainer's are {} ({:.3g} nats are left)", train.law.Words(), train.residual)};
-  if (rollout.law == train.law) {
-    // Logits of the other side leave what the forwards differ by.
-    const bool own = (!engine || rollout.explains) && (!trainer || train.explains);
-    if (!own) {
-      out.sentence = Msg("no way of making log-probabilities explains those recorded");
-      out.verdict = RolloutVerdict::kUnsure;
-      return out;
-    }
-    out.verdict = RolloutVerdict::kAgrees;
-    out.sentence = rollout.law.IsRaw() ? Msg("equal") : Msg("equal, both {}", rollout.law.Words());
-    return out;
+      rollout.Reproduced(hints.temperature)
+          ? Msg("the engine's log-probabilities are {} ({:.3g} nats are left)", rollout.fit.law.Words(),
+                rollout.fit.residual)
+          : Msg("the engine's log-probabilities are not those of these logits: at best {:.3g} nats are left, {}",
+                rollout.fit.residual, rollout.fit.law.Words()),
+      train.Reproduced(hints.temperature)
+          ? Msg("the trainer's are {} ({:.3g} nats are left)", train.fit.law.Words(), train.fit.residual)
+          : Msg("the trainer's are not those of these logits: at best {:.3g} nats are left, {}", train.fit.residual,
+                train.fit.law.Words())};
+  if (rollout.fit.law == train.fit.law) {
+    JudgeSameLaw(pairs, train, rollout, &out);
+  } else {
+    JudgeLaws(pairs, train, rollout, for_rollout, &out);
   }
-  out.share = ShareOf(for_rollout, train.law, rollout.law);
-  // A forward that is wrong may look like a temperature in the other side's logits.
-  constexpr double kNearly = 0.02;
-  const auto told = [&](const SamplingLaw& law) {
-    return law.IsRaw() || (hints.temperature && law.temperature == *hints.temperature) ||
-           (law.top_k > 0 && hints.top_k && static_cast<double>(law.top_k) == *hints.top_k) ||
-           (law.top_p < 1 && hints.top_p && law.top_p == *hints.top_p);
-  };
-  const auto sure = [&](const LawFit& fit, bool own) { return own || fit.residual <= kNearly || told(fit.law); };
-  if (!sure(rollout, engine) || !sure(train, trainer)) {
-    out.verdict = RolloutVerdict::kUnsure;
-    out.sentence = Msg("{} would explain most of the gap, as other causes would: the engine's logits would tell",
-                       sure(rollout, engine) ? train.law.Words() : rollout.law.Words());
-    return out;
-  }
-  out.verdict = RolloutVerdict::kCause;
-  const bool twice = hints.temperature && *hints.temperature > 0 && *hints.temperature != 1 &&
-                     std::fabs(rollout.law.temperature - *hints.temperature * *hints.temperature) < 1e-9;
-  out.kind = twice ? "temperature_twice" : rollout.law.IsRaw() ? train.law.Kind() : rollout.law.Kind();
-  out.sentence =
-      twice ? Msg("the engine's log-probabilities are of logits divided by the temperature {:.4g} twice",
-                  *hints.temperature)
-            : Msg("the engine's log-probabilities are {}, the trainer's {}", rollout.law.Words(), train.law.Words());
   return out;
 }
 

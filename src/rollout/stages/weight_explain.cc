@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "rollout/stages/qkv_order.h"
+
 namespace msprobe {
 namespace {
 
@@ -54,24 +56,30 @@ WeightCause ExplainAlone(const WeightPair& pair, const WeightDiff& diff, int64_t
   return {};
 }
 
-WeightCause ExplainPart(const WeightPair& pair, const WeightTensor* earlier, const Message& step) {
+WeightCause ExplainPart(const WeightPair& pair, const ModelFacts& facts, const WeightTensor* earlier,
+                        const Message& step) {
   if (!pair.same_shape) return {};
   const DType type = CoarserType(pair.a.dtype, pair.b.dtype);
   const WeightRows a = RowsOfWeight(pair.a, type), b = RowsOfWeight(pair.b, type);
   if (a.rows < 2 || a.rows != b.rows) return {};
   size_t equal = 0, old = 0;
+  std::vector<int64_t> apart;
   const WeightRows before = earlier && earlier->shape == pair.a.shape ? RowsOfWeight(*earlier, type) : WeightRows{};
   for (size_t i = 0; i < a.hashes.size(); ++i) {
     equal += a.hashes[i] == b.hashes[i];
+    if (a.hashes[i] != b.hashes[i]) apart.push_back(static_cast<int64_t>(i));
     old += a.hashes[i] != b.hashes[i] && before.rows == a.rows && before.hashes[i] == b.hashes[i];
   }
   if (equal == 0) return {};
   const size_t differ = a.hashes.size() - equal;
   const auto range = OnlyRange(a, b);
-  const Message rows = range ? Msg("rows {} to {} of {}", range->begin, range->end - 1, a.rows)
-                             : Msg("{} of its {} rows", differ, a.rows);
+  const Message heads = HeadsOfRows(facts, pair.a, apart);
+  const Message rows = !heads.empty() ? heads
+                       : range        ? Msg("rows {} to {} of {}", range->begin, range->end - 1, a.rows)
+                                      : Msg("{} of its {} rows", differ, a.rows);
   if (old == differ) return {"part_stale", Msg("{} are those of {}", rows, step)};
-  return {"part", Msg("{} differ, the others are bit-equal", rows)};
+  return {"part", pair.a.dtype == pair.b.dtype ? Msg("{} differ, the others are bit-equal", rows)
+                                               : Msg("{} differ, the others are equal in {}", rows, DTypeName(type))};
 }
 
 bool LooksQuantised(const WeightTensor& tensor) {

@@ -9,6 +9,7 @@
 
 #include "base/message.h"
 #include "weights/causes/row_order.h"
+#include "weights/checkpoint.h"
 #include "weights/weight_diff.h"
 #include "weights/weight_pair.h"
 
@@ -24,7 +25,8 @@ WeightCause ExplainAlone(const WeightPair& pair, const WeightDiff& diff, int64_t
 
 /// Which rows of the engine's are the trainer's, and what the others are; `earlier` is the weight of an earlier step,
 /// null without one, and `step` its name.
-WeightCause ExplainPart(const WeightPair& pair, const WeightTensor* earlier, const Message& step);
+WeightCause ExplainPart(const WeightPair& pair, const ModelFacts& facts, const WeightTensor* earlier,
+                        const Message& step);
 
 /// Whether the values lie on the few levels of a quantised type.
 bool LooksQuantised(const WeightTensor& tensor);

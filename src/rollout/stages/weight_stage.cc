@@ -11,9 +11,11 @@
 #include "base/text.h"
 #include "rollout/records/dump_weights.h"
 #include "rollout/records/find_evidence.h"
+#include "rollout/stages/head_facts.h"
 #include "rollout/stages/judge_stages.h"
 #include "rollout/stages/qkv_order.h"
 #include "rollout/stages/weight_explain.h"
+#include "rollout/stages/weight_kinds.h"
 #include "weights/name_map.h"
 #include "weights/open_checkpoint.h"
 #include "weights/role_words.h"
@@ -30,41 +32,8 @@ bool IsCopy(WeightVerdict v) {
   return v == WeightVerdict::kBitEqual || v == WeightVerdict::kEqual || v == WeightVerdict::kRounded;
 }
 
-bool IsLora(std::string_view name) { return Contains(name, "lora_") || Contains(name, ".lora."); }
-
-/// What quantised models have beside their weights.
-bool IsScale(std::string_view name) {
-  constexpr std::array<std::string_view, 12> kEndings{"_scale",       "_scale_inv", "scales",  "qzeros",
-                                                      "g_idx",        "qweight",    "_packed", "zero_point",
-                                                      "weight_shape", "_zp",        "_absmax", "quant_state"};
-  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view e) { return EndsWith(name, e); });
-}
-
-/// Tables that a model computes by itself.
-bool IsComputed(std::string_view name) {
-  return Contains(name, "rotary") || EndsWith(name, "inv_freq") || EndsWith(name, "cos_sin_cache") ||
-         EndsWith(name, ".attn.bias") || EndsWith(name, "masked_bias") || EndsWith(name, "position_ids");
-}
-
-bool IsFewBits(DType t) {
-  return t == DType::kInt8 || t == DType::kUInt8 || t == DType::kInt32 || (IsFloating(t) && ElementSize(t) == 1);
-}
-
 StatusOr<Checkpoint> OpenWeights(const SideWeights& weights) {
   return weights.dump ? OpenDumpWeights(weights.path) : OpenCheckpoint(weights.path);
-}
-
-/// One of the shapes is a whole number of times the other, in one dimension: a shard.
-bool IsShard(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
-  if (a.size() != b.size()) return false;
-  size_t other = 0;
-  for (size_t d = 0; d < a.size(); ++d) {
-    const int64_t more = std::max(a[d], b[d]), less = std::min(a[d], b[d]);
-    if (more == less) continue;
-    if (less <= 0 || more % less != 0) return false;
-    ++other;
-  }
-  return other == 1;
 }
 
 /// A pair that is no copy, and why.
@@ -93,9 +62,11 @@ class WeightJudge {
     ChooseSides();
     MSP_ASSIGN_OR_RETURN(a_, OpenWeights(train_));
     MSP_ASSIGN_OR_RETURN(b_, OpenWeights(rollout_));
+    const bool guessed = InferHeads(&a_, &b_);
     MSP_ASSIGN_OR_RETURN(map_, MatchWeights(&a_, &b_, nullptr));
+    if (guessed) a_.facts.heads = a_.facts.groups = a_.facts.head_dim = 0;
     MSP_ASSIGN_OR_RETURN(diffs_, CompareWeights(a_, b_, map_.pairs));
-    const size_t reordered = TakeOtherQkvOrder(a_.facts, map_.pairs, &diffs_);
+    MSP_ASSIGN_OR_RETURN(const size_t reordered, TakeOtherQkvOrder(a_, b_, &map_.pairs, &diffs_));
     out_.seen = Msg("{} pairs of weights", map_.pairs.size());
     out_.evidence.push_back(Msg("of {} and {}", OneLine(train_.path), OneLine(rollout_.path)));
     if (reordered > 0) out_.evidence.push_back(Msg("q, k and v lie in another order in {} fused weights", reordered));
@@ -159,20 +130,22 @@ class WeightJudge {
   }
 
   void LookAtOneSided() {
-    size_t lora = 0, scales = 0;
+    size_t lora = 0, packed = 0, scales = 0;
     for (const auto* side : {&map_.only_a, &map_.only_b}) {
       for (const WeightTensor& tensor : *side) {
         if (IsLora(tensor.name)) {
           ++lora;
           lora_.emplace(tensor.name, &tensor);
         } else if (IsScale(tensor.name)) {
+          packed += IsPackedWeight(tensor.name);
           ++scales;
         } else if (!IsComputed(tensor.name) && !LookAtHead(tensor, side == &map_.only_b)) {
           lacking_[side == &map_.only_b].push_back(tensor.label());
         }
       }
     }
-    quantised_ += scales;
+    quantised_ = packed;
+    scales_ = scales - packed;
     lora_weights_ = lora;
   }
 
@@ -206,9 +179,10 @@ class WeightJudge {
       step.name = source->step >= 0 ? Msg("step {}", source->step) : Msg("the weights in {}", source->path);
       step.behind = source->step >= 0 && train_.step > source->step ? train_.step - source->step : behind;
       MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenWeights(*source));
+      InferHeads(&step.checkpoint, &b_);
       MSP_ASSIGN_OR_RETURN(step.map, MatchWeights(&step.checkpoint, &b_, nullptr));
       MSP_ASSIGN_OR_RETURN(step.diffs, CompareWeights(step.checkpoint, b_, step.map.pairs));
-      TakeOtherQkvOrder(a_.facts, step.map.pairs, &step.diffs);
+      MSP_RETURN_IF_ERROR(TakeOtherQkvOrder(step.checkpoint, b_, &step.map.pairs, &step.diffs).status());
       for (size_t i = 0; i < step.map.pairs.size(); ++i) step.of_engine.emplace(step.map.pairs[i].b.label(), i);
     }
     return OkStatus();
@@ -264,12 +238,12 @@ class WeightJudge {
     for (const HistoryStep& step : history_) {
       const auto found = step.of_engine.find(pair.b.label());
       if (found == step.of_engine.end()) continue;
-      WeightCause part = ExplainPart(pair, &step.map.pairs[found->second].a, step.name);
+      WeightCause part = ExplainPart(pair, a_.facts, &step.map.pairs[found->second].a, step.name);
       if (part.kind == "part_stale") return part;
     }
     // Elements of a vector may be equal by rounding; whole rows are not.
     if (pair.a.shape.size() >= 2) {
-      if (WeightCause part = ExplainPart(pair, nullptr, {}); !part.kind.empty()) return part;
+      if (WeightCause part = ExplainPart(pair, a_.facts, nullptr, {}); !part.kind.empty()) return part;
     }
     if (LooksQuantised(pair.b) && !LooksQuantised(pair.a))
       return {"quantised", Msg("its values lie on the levels of a quantised type")};
@@ -416,6 +390,20 @@ class WeightJudge {
       out_.not_seen.push_back(Msg("whether any of {} weights whose names say nothing are exchanged", guessed_));
   }
 
+  /// Between two types no value need be equal as it is stored.
+  Message EvidenceOf(const OtherWeight& other) const {
+    const WeightPair& pair = map_.pairs[other.pair];
+    const WeightDiff& diff = diffs_[other.pair];
+    const Message says = other.cause.kind.empty() ? Msg("differs") : other.cause.sentence;
+    if (pair.a.dtype == pair.b.dtype || !pair.same_shape)
+      return Msg("{}: {}, {} of {} values equal", pair.a.label(), says, diff.equal, diff.count);
+    const DType type = CoarserType(pair.a.dtype, pair.b.dtype);
+    const WeightRows a = RowsOfWeight(pair.a, type), b = RowsOfWeight(pair.b, type);
+    size_t equal = 0;
+    for (size_t i = 0; i < std::min(a.hashes.size(), b.hashes.size()); ++i) equal += a.hashes[i] == b.hashes[i];
+    return Msg("{}: {}, {} of {} rows equal in {}", pair.a.label(), says, equal, a.rows, DTypeName(type));
+  }
+
   void ConcludeHeads() {
     for (const UntiedHead& head : heads_) {
       Lead("tied_head",
@@ -438,13 +426,13 @@ class WeightJudge {
     for (const std::string_view kind : {"part", "shape"}) ConcludeKind(kind, RolloutVerdict::kCause);
     ConcludeRest();
     ConcludeKind("quantised", RolloutVerdict::kLegitimate);
-    ConcludeKind("merged", RolloutVerdict::kLegitimate);
-    for (size_t i = 0; i < others_.size() && i < kMostEvidence; ++i) {
-      const WeightDiff& diff = diffs_[others_[i].pair];
-      out_.evidence.push_back(Msg("{}: {}, {} of {} values equal", map_.pairs[others_[i].pair].a.label(),
-                                  others_[i].cause.kind.empty() ? Msg("differs") : others_[i].cause.sentence,
-                                  diff.equal, diff.count));
+    if (const OtherWeight* at = First("merged")) {
+      Lead("merged", Msg("adapters merged into {} weights, such as {}", Count("merged"), LabelOf(map_.pairs[at->pair])),
+           at, RolloutVerdict::kLegitimate);
     }
+    for (size_t i = 0; i < others_.size() && i < kMostEvidence; ++i) out_.evidence.push_back(EvidenceOf(others_[i]));
+    // Scales without weights of few bits: who stores them in a way that is not known here.
+    if (quantised_ == 0) quantised_ = scales_;
     if (quantised_ > 0) {
       Lead("quantised", Msg("the engine is quantised: {} weights are stored in a few bits", quantised_), nullptr,
            RolloutVerdict::kLegitimate);
@@ -487,7 +475,7 @@ class WeightJudge {
   std::vector<UntiedHead> heads_;
   std::array<std::vector<std::string>, 2> lacking_;  // labels of each side
   size_t guessed_ = 0;
-  size_t copies_ = 0, rounded_ = 0, quantised_ = 0, lora_weights_ = 0, tied_ = 0, shards_ = 0;
+  size_t copies_ = 0, rounded_ = 0, quantised_ = 0, scales_ = 0, lora_weights_ = 0, tied_ = 0, shards_ = 0;
 };
 
 }  // namespace
