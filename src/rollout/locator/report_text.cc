@@ -108,7 +108,7 @@ std::vector<Judgement> JudgementsOf(const RolloutReport& report) {
     }
     one.about = WordsOf(result.stage);
     one.figure = result.share;
-    one.evidence.push_back(result.sentence);
+    if (!result.sentence.empty()) one.evidence.push_back(result.sentence);
     one.evidence.insert(one.evidence.end(), result.evidence.begin(), result.evidence.end());
     one.basis = result.seen;
     // A gap that was seen asks for what explains it; other stages ask only by what was given.
