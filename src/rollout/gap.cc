@@ -164,11 +164,10 @@ PairGap GapOf(const RequestPair& pair) {
   out.train = std::move(train);
   out.rollout = std::move(rollout);
   out.counted.assign(out.train.size(), 1);
-  const RolloutRequest& masked = pair.train && !pair.train->response_mask.empty() ? *pair.train
-                                 : pair.rollout                                   ? *pair.rollout
-                                                                                  : *pair.train;
+  const RolloutRequest* masked = pair.train && !pair.train->response_mask.empty() ? pair.train : pair.rollout;
   for (size_t i = 0; i < out.counted.size(); ++i) {
-    const bool masked_out = masked.response_mask.size() == out.counted.size() && masked.response_mask[i] == 0;
+    const bool masked_out =
+        masked && masked->response_mask.size() == out.counted.size() && masked->response_mask[i] == 0;
     if (masked_out || !std::isfinite(out.train[i]) || !std::isfinite(out.rollout[i])) out.counted[i] = 0;
   }
   return out;

@@ -135,3 +135,23 @@ def test_ranks_that_share_tensors_are_joined(dumps, tmp_path):
         "attention_scale",
     )
     assert stage["seen"].startswith("49 places")
+
+
+def test_a_difference_below_rounding_says_why_it_is_named(dumps):
+    stage = op_stage(dumps / "eps_small" / "train", dumps / "eps_small" / "engine")
+    assert stage["figures"]["error"] < 2e-5
+    assert "rounding may make as much, but the eps explains 96 % of it" in stage["evidence"][0]
+
+
+def test_all_requests_behind_a_cached_prefix_are_named(dumps):
+    stage = op_stage(dumps / "older_pages" / "train", dumps / "older_pages" / "engine")
+    assert "behind a cached prefix are wrong (d), those that do not are right (a, b, c)" in stage["sentence"]
+
+
+def test_what_both_sides_recorded_is_seen(dumps):
+    """Norms of heads ahead of tokens, angles of several kinds of layers, logits of complete prompts only."""
+    train, engine = dumps / "clean_ahead" / "train", dumps / "clean_ahead" / "engine"
+    done = subprocess.run([MSPROBE, "rollout", train, engine, "--json"], capture_output=True, text=True)
+    stages = {stage["stage"]: stage for stage in json.loads(done.stdout)["stages"]}
+    assert not any("one side alone" in line for line in stages["op"]["not_seen"])
+    assert stages["weight"]["verdict"] == "agrees" and "unpaired" not in stages["weight"]["kind"]

@@ -283,7 +283,7 @@ class Pairing {
         token.train = sequences_[found[0]].rows[static_cast<size_t>(token.position)];
         token.rollout.row += static_cast<int64_t>(i);
         if (i + 1 < one->ids.size()) token.rollout.last = -1;
-        out_.tokens.push_back(std::move(token));
+        out_.tokens.push_back(token);
       }
     }
   }
