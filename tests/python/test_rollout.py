@@ -328,6 +328,18 @@ def test_weights_that_are_no_copy(tmp_path, steps, name, dtype):
     assert alone["stage"] == "weight" and alone["cause"] == known.get(name, WEIGHT_FAULTS[name]), alone["headline"]
 
 
+def test_rows_without_a_gradient_are_no_part_that_was_sent(tmp_path, steps):
+    """Words that no text had keep their rows from step to step; all else is that of another one."""
+    behind = dict(steps[1])
+    table = "model.embed_tokens.weight"
+    behind[table] = torch.cat([steps[1][table][:40], steps[2][table][40:]])
+    train, engine = save(tmp_path / "train", steps[2]), save(tmp_path / "engine", fused(behind))
+    assert rollout(train, engine, code=1)["cause"] == "another_step"
+    # Asynchronous training may be behind; without its history nothing says how far.
+    result = rollout(train, engine, "--allowed-lag", 2, code=5)
+    assert accuses_nothing(result) and "--history" in result["of"]["weight"]["next_run"]
+
+
 def test_a_tied_head_that_was_forgotten(tmp_path):
     old = weights(7, tied=True)
     new = updated(old, 1)

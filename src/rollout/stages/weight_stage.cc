@@ -269,6 +269,12 @@ class WeightJudge {
       if (other.cause.kind.empty() && IsTiedApart(pair))
         other.cause = {"tied_head", Msg("it is tied, and was not updated with the engine's other copy")};
     }
+    // From step to step the rows that had no gradient, of words and experts, stay what they are: where most weights
+    // differ as a whole, these are no parts that were transferred.
+    if (2 * Count("") <= map_.pairs.size()) return;
+    for (OtherWeight& other : others_) {
+      if (other.cause.kind == "part") other.cause = {};
+    }
   }
 
   size_t Count(std::string_view kind) const {
