@@ -99,6 +99,18 @@ class Returning(Small):
         return h + bias
 
 
+class Shared(Small):
+    """Functions and a Primitive that are given one tensor at two of their places."""
+
+    def __init__(self):
+        super().__init__()
+        self.mul = ops.Mul()
+
+    def construct(self, x):
+        h = self.first(x)
+        return h * h + ops.sub(h, h) + self.mul(h, h) + ops.addcmul(h, h, h, 2.0)
+
+
 class Brittle(nn.Cell):
     def construct(self, x):
         ops.abs(x)
@@ -120,7 +132,7 @@ class Caught(Small):
         return super().construct(x)
 
 
-KINDS = (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Normed, Returning, Caught)
+KINDS = (Small, Dropping, Overflowing, Raising, Mismatched, InPlace, Normed, Returning, Shared, Caught)
 MODELS = {kind.__name__.lower(): kind for kind in KINDS}
 
 

@@ -89,6 +89,20 @@ def test_primitives_pass_gradients_on_in_the_order_of_their_arguments(mix_tensor
     assert [t["shape"] for t in backward] == [t["shape"] for t in forward]
 
 
+def test_each_place_of_one_tensor_shows_its_own_share(capture):
+    _, directory, _ = capture("shared", task="tensor", level="L1")
+    value = array(directory, "Tensor.__mul__.0.forward.input.0")
+    ones = np.ones_like(value)
+    for name, shares in {
+        "Tensor.__mul__.0": (value, value),
+        "Functional.sub.0": (ones, -ones),
+        "Primitive.mul.Mul.0": (value, value),
+        "Functional.addcmul.0": (ones, 2 * value, 2 * value),
+    }.items():
+        for place, share in enumerate(shares):
+            np.testing.assert_array_equal(array(directory, f"{name}.backward.output.{place}"), share)
+
+
 def test_structure(mix_tensor):
     entries, directory, _ = mix_tensor
     construct = json.loads((directory / "construct.json").read_text())

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 constexpr const char* kReturned = "a Cell returns an argument as it came";
+constexpr const char* kAtSeveralPlaces =
+    "one tensor stands at several places of a call, and nothing tells their shares";
 
 // One more than the number of the last node that this thread is known to have made. Numbers only grow.
 thread_local uint64_t t_next_sequence = 0;
@@ -212,6 +214,7 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
     GraphWalk::OfThread().FindEdges(ways, since_, inputs, &edges);
   }
   unknown_.assign(inputs.size(), false);
+  if (!name.IsModule()) TellPlacesApart(&edges);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].node) continue;
     // What is returned as it came has no node in between: its gradient is that of all who use the argument, of the
@@ -239,6 +242,33 @@ void CallBackward::Hook(PyObject* output, const OpName& name, Risk risk, const O
     if (hook == nullptr) continue;
     hook->inputs.push_back({shared_from_this(), edge.slot, edge.input});
     ++expected_;
+  }
+}
+
+void CallBackward::TellPlacesApart(std::vector<InputEdge>* edges) {
+  for (size_t input = 0, inputs = unknown_.size(); input < inputs; ++input) {
+    const auto is_this = [&](int position) { return position == static_cast<int>(input); };
+    const auto places = std::ranges::count_if(positions_, is_this);
+    if (places < 2) continue;
+    std::vector<InputEdge*> own;
+    for (InputEdge& edge : *edges) {
+      if (edge.input == input) own.push_back(&edge);
+    }
+    const bool one_node =
+        std::ranges::all_of(own, [&](const InputEdge* edge) { return edge->node == own.front()->node; });
+    if (!one_node || own.size() != static_cast<size_t>(places)) {
+      unknown_[input] = !own.empty();
+      continue;
+    }
+    std::ranges::sort(own, {}, [](const InputEdge* edge) { return edge->slot; });
+    auto position = std::ranges::find_if(positions_, is_this);
+    for (size_t k = 1; k < own.size(); ++k) {
+      position = std::find_if(position + 1, positions_.end(), is_this);
+      *position = static_cast<int>(input_grads_.size());
+      own[k]->input = input_grads_.size();
+      input_grads_.emplace_back();
+      unknown_.push_back(false);
+    }
   }
 }
 
@@ -304,11 +334,12 @@ void CallBackward::RecordOutputs() {
 
 // Of a Cell one tensor at several positions has one gradient, of all of them.
 bool CallBackward::IsKnown(int input) const {
+  const bool once = std::ranges::count(positions_, input) == 1;
   if (unknown_[static_cast<size_t>(input)]) {
-    NoteSkip(kReturned, name_.str());
+    NoteSkip(once || name_.IsModule() ? kReturned : kAtSeveralPlaces, name_.str());
     return false;
   }
-  if (!name_.IsModule() || std::count(positions_.begin(), positions_.end(), input) == 1) return true;
+  if (!name_.IsModule() || once) return true;
   NoteSkip("one tensor stands at several places of a module", name_.str());
   return false;
 }
@@ -321,8 +352,9 @@ void CallBackward::RecordInputs() {
   record_->BeginList();
   for (const int position : positions_) {
     const PyObject* grad = position < 0 ? nullptr : grads[static_cast<size_t>(position)].get();
-    if (grad == nullptr && only_gradients_) continue;
-    if (position >= 0 && !IsKnown(position)) grad = nullptr;
+    const bool known = position < 0 || IsKnown(position);
+    if (grad == nullptr && only_gradients_ && known) continue;
+    if (!known) grad = nullptr;
     RecordValue(record_, grad == nullptr ? Py_None : const_cast<PyObject*>(grad), nullptr, 1);
   }
   record_->EndList();

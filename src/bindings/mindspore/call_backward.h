@@ -44,6 +44,9 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   void RecordInputs();
   void Told();
   bool IsKnown(int input) const;
+  /// Of a function: where one tensor stands at several of its positions and one node passes on as many gradients of it,
+  /// each position gets its own, in their order; else none of them is known.
+  void TellPlacesApart(std::vector<InputEdge>* edges);
 
   OpName name_, parent_;
   Risk risk_ = Risk::kFocus;
@@ -54,7 +57,7 @@ class CallBackward : public std::enable_shared_from_this<CallBackward> {
   std::vector<int> positions_;  // of each tensor among the arguments: index of inputs_, or -1 for one without gradient
   std::vector<Ref> input_grads_, output_grads_;
   size_t expected_ = 0, told_ = 0, outputs_expected_ = 0, outputs_told_ = 0, outputs_unknown_ = 0;
-  std::vector<bool> unknown_;  // of inputs_: it is returned, too, and nothing tells the shares
+  std::vector<bool> unknown_;  // of input_grads_: several uses of it have one gradient, and nothing tells their shares
   bool only_gradients_ = false, begun_ = false, outputs_recorded_ = false;
   Record* record_ = nullptr;
 };
