@@ -222,7 +222,8 @@ class Walk {
 
   /// Where statistics do not show at which places an input holds infinities, it came in there.
   RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
-    if (!anything_ && (IsMadeGood(in_, i) || IsOfOtherNode(in_, i))) return RulerVerdict::kRewritten;
+    if (!anything_ && (IsMadeGood(in_, i) || IsOfOtherNode(in_, i) || IsOfAllPlaces(in_, i)))
+      return RulerVerdict::kRewritten;
     if (const auto around = anything_ ? std::nullopt : EnteredAround(in_, i))
       return Blame(Kind::kInput, *around, RulerVerdict::kBug, in_.distances[*around].input), Inherit(i);
     if (!anything_ && !inexact_ && in_.distances[i].input_error > 0 && IsReordered(in_, i))

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compare/describe/item_difference.h"
 #include "compare/first_difference/value_maker.h"
+#include "compare/pair/shared_places.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -120,6 +121,12 @@ bool IsReordered(const WalkInput& in, size_t op) {
     some = true;
   }
   return some;
+}
+
+bool IsOfAllPlaces(const WalkInput& in, size_t op) {
+  const StatusOr<bool> whole =
+      IsWholeAtEachPlace(in.pair, op, in.plan.golden_of[op], static_cast<double>(in.distances[op].tolerance));
+  return whole.ok() && *whole;  // both were read before
 }
 
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {

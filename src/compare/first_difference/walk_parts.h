@@ -32,6 +32,9 @@ bool IsOfOtherNode(const WalkInput& in, size_t op);
 /// same values in other places, where nothing in front of the op rounds.
 bool IsReordered(const WalkInput& in, size_t op);
 
+/// Whether only one run shows the gradient of all places at each place of one tensor that the call is given.
+bool IsOfAllPlaces(const WalkInput& in, size_t op);
+
 /// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
 /// it came in there before. Other values would show in the ops that take them.
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
