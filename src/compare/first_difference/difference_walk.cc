@@ -267,6 +267,8 @@ class Walk {
     const float calibrated = 2 * out_.contexts[i].calibrated;
     if (calibrated > 0 && d.output_error <= calibrated) output = std::min(output, 1.0f);
     if (!anything_ || from_outside_) {
+      if (!anything_ && d.shapes && !flipped_ && IsGivenInOtherOrder(in_, i))
+        return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
       if (!anything_ && d.shapes && !flipped_) {
         split_ = d.split;
         const RulerVerdict verdict = Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "compare/pair/lasting_writes.h"
 #include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
@@ -299,8 +300,27 @@ bool Rewrites::WritesInHook(std::string_view op, bool golden, size_t at) {
   return same.ok() && *same;
 }
 
+bool Rewrites::PartsForLater(std::string_view op, bool golden, size_t at) {
+  if (golden || at >= distances_.size() || !IsMatched(at) || IsModuleName(op) || pair_.plan.cross) return false;
+  const OpDistance& d = distances_[at];
+  if (!d.has_output || !d.values || d.output <= LimitOf(d, *pair_.options.thresholds)) return false;
+  const auto keep = [&](const Status& status) {
+    if (status_.ok()) status_ = status;
+    return false;
+  };
+  if (!sought_lasting_) {
+    sought_lasting_ = true;
+    StatusOr<std::vector<bool>> found = OpsOfLastingWrites(*pair_.target, pair_.options.mode);
+    if (!found.ok()) return keep(found.status());
+    lasting_ = *std::move(found);
+  }
+  if (at >= lasting_.size() || !lasting_[at]) return false;
+  const StatusOr<bool> same = AreGivenTheSame(pair_, at, plan_.golden_of[at]);
+  return same.ok() ? *same : keep(same.status());
+}
+
 bool Rewrites::Cover(std::string_view op, bool golden, size_t at) {
-  if (WritesInHook(op, golden, at)) return false;
+  if (WritesInHook(op, golden, at) || PartsForLater(op, golden, at)) return false;
   if (!read_) Read();
   const bool exchange = IsCommunication(op);
   const TextIds& agreeing = exchange ? exchanging_[golden] : agreeing_[golden];

@@ -59,6 +59,9 @@ class Rewrites {
   };
   /// Whether a call and its partner add the same to what they change.
   StatusOr<bool> AddsTheSame(size_t at) const;
+  /// Whether an op that is given the same gives something else for later steps to read, as a buffer of a module: the
+  /// loss of this step says nothing of it.
+  bool PartsForLater(std::string_view op, bool golden, size_t at);
   /// A hook of a backward pass that writes in place adds a gradient to memory outside of the module.
   bool WritesInHook(std::string_view op, bool golden, size_t at);
   void Read();
@@ -103,6 +106,8 @@ class Rewrites {
   std::vector<float> amplitudes_;  // the largest of each API
   std::vector<Pass> passes_;
   int loss_agrees_ = -1;  // -1: not looked at
+  bool sought_lasting_ = false;
+  std::vector<bool> lasting_;  // of the target's ops (lasting_writes.h)
 };
 
 }  // namespace msprobe

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compare/describe/item_difference.h"
 #include "compare/first_difference/value_maker.h"
+#include "compare/pair/lasting_writes.h"
 #include "compare/pair/shared_places.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
@@ -127,6 +128,13 @@ bool IsOfAllPlaces(const WalkInput& in, size_t op) {
   const StatusOr<bool> whole =
       IsWholeAtEachPlace(in.pair, op, in.plan.golden_of[op], static_cast<double>(in.distances[op].tolerance));
   return whole.ok() && *whole;  // both were read before
+}
+
+bool IsGivenInOtherOrder(const WalkInput& in, size_t op) {
+  const NameParts name = ParseOpName(in.pair.target->ops().NameAt(op));
+  if (IsModuleName(name.full) || name.direction != OpDirection::kForward) return false;
+  const StatusOr<bool> same = AreGivenTheSame(in.pair, op, in.plan.golden_of[op]);
+  return same.ok() && *same;  // both were read before
 }
 
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {

@@ -35,6 +35,9 @@ bool IsReordered(const WalkInput& in, size_t op);
 /// Whether only one run shows the gradient of all places at each place of one tensor that the call is given.
 bool IsOfAllPlaces(const WalkInput& in, size_t op);
 
+/// Whether a function is given what its partner is given, in another order: its operands are exchanged.
+bool IsGivenInOtherOrder(const WalkInput& in, size_t op);
+
 /// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
 /// it came in there before. Other values would show in the ops that take them.
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
