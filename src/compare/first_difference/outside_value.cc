@@ -13,12 +13,30 @@
 namespace msprobe {
 namespace {
 
-bool Trains(const ItemView& item) { return item.requires_grad == ItemView::Grad::kTrue; }
+int64_t DimensionsOf(const ItemView& item) { return item.shape == "[]" ? 0 : std::ranges::count(item.shape, ',') + 1; }
+
+/// Whether a Primitive that a Cell of MindSpore holds takes a weight there, by its class: the attribute may have any
+/// name.
+bool IsPlaceOfWeightOfCell(std::string_view base, const ItemView& item) {
+  const std::string_view kind = base.substr(base.rfind('.') + 1);
+  if (kind == "Gather") return item.suffix == ".input.0" && DimensionsOf(item) == 2;
+  if (item.suffix == ".input.0") return false;
+  if (kind == "MatMul") return item.suffix == ".input.1" && DimensionsOf(item) == 2;
+  return kind == "BiasAdd" || kind.starts_with("Conv") || kind.ends_with("Norm");
+}
+
+/// Dumps of MindSpore do not tell: there the place alone does.
+bool Trains(const ItemView& item) {
+  const bool told = item.requires_grad != ItemView::Grad::kNA || item.dtype.starts_with("torch.");
+  return told ? item.requires_grad == ItemView::Grad::kTrue : item.tensor;
+}
 
 }  // namespace
 
 bool IsPlaceOfWeight(std::string_view op, const ItemView& item) {
-  if (ParseOpName(op).direction != OpDirection::kForward || item.state != ItemState::kInput) return false;
+  const NameParts name = ParseOpName(op);
+  if (name.direction != OpDirection::kForward || item.state != ItemState::kInput) return false;
+  if (op.starts_with("Primitive.")) return IsPlaceOfWeightOfCell(name.base, item);
   const std::string_view api = ApiOf(op);
   if (api == "addmm") return item.suffix != ".input.1";
   if (item.suffix == ".input.0") return false;
