@@ -11,6 +11,7 @@
 #include "compare/round_off/at_place.h"
 #include "compare/round_off/no_value.h"
 #include "compare/round_off/other_call.h"
+#include "compare/round_off/settings.h"
 #include "ops/argument_names.h"
 #include "ops/op_name.h"
 
@@ -139,7 +140,7 @@ void SetItem(const OpDiff& diff, const ItemView& item, FirstDifference* out) {
 
 void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out) {
   for (size_t i = 0; i < diff.rows_used; ++i) {
-    if (!ArgumentDiffers(diff, i, mode)) continue;
+    if (!ArgumentDiffers(diff, i, mode) && OtherOperand(diff) != i) continue;
     const int g = diff.rows[i].golden;
     SetItem(diff, diff.target[i], out);
     const ItemView* golden = g == kNoItem ? AtPlaceOf(diff, diff.target[i]) : &diff.golden[static_cast<size_t>(g)];

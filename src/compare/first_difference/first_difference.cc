@@ -34,6 +34,7 @@
 #include "compare/round_off/at_place.h"
 #include "compare/round_off/norm_mode.h"
 #include "compare/round_off/other_call.h"
+#include "compare/round_off/settings.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
@@ -118,6 +119,9 @@ class Describer {
     OpDiff diff;
     MSP_RETURN_IF_ERROR(DiffOpWith(pair_, out->op, out->golden_op, &a, &b, &diff));
     const CompareMode mode = pair_.options.mode;
+    const size_t operand = OtherOperand(diff);
+    const bool worst = out->kind == Kind::kOp || (out->kind == Kind::kInput && WorstRow(diff, false) == operand);
+    if (operand < diff.rows_used && worst) out->kind = Kind::kArgument;
     if (out->kind == Kind::kArgument) {
       DescribeArgument(diff, mode, out);
     } else if (out->kind == Kind::kDType) {

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "compare/round_off/at_place.h"
 #include "ops/framework_names.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -35,6 +37,23 @@ bool SettingDiffers(const OpDiff& op, const ItemView& a, const ItemView* b) {
     return v.AsDouble() < 0 ? v.AsDouble() + static_cast<double>(rank) : v.AsDouble();
   };
   return rank == RankOf(op.golden, op.golden_used) && from_front(x) != from_front(y);
+}
+
+size_t OtherOperand(const OpDiff& op) {
+  const NameParts name = ParseOpName(op.op);
+  const bool operators = op.cross && name.direction == OpDirection::kForward && ApiOf(op.op).starts_with("__") &&
+                         ApiOf(op.op) == ApiOf(op.golden_op);
+  const auto is_number = [](const ItemView& item) { return !item.tensor && item.stats[kMax].IsNumber(); };
+  const auto is_many = [](const ItemView& item) { return item.tensor && ElementsOfShape(item.shape) > 1; };
+  for (size_t i = 0; operators && i < op.rows_used; ++i) {
+    const ItemView& a = op.target[i];
+    const ItemView* b = a.state == ItemState::kInput ? AtPlaceOf(op, a) : nullptr;
+    if (!b) continue;
+    if ((is_number(a) && is_many(*b)) || (is_many(a) && is_number(*b))) return i;
+    const double x = is_number(a) ? a.stats[kMax].AsDouble() : 0, y = is_number(*b) ? b->stats[kMax].AsDouble() : 0;
+    if (is_number(a) && is_number(*b) && std::fabs(x - y) > 1e-6 * std::fabs(y)) return i;
+  }
+  return op.rows_used;
 }
 
 bool IsWritten(double v) {
