@@ -285,8 +285,8 @@ class Walk {
       const float bar = Resplit() && d.parameter ? louder_ : std::max(StandsOut(), louder_ * loudest_);
       if (!anything_ && input > (inexact_ && !own ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
       const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
-      const bool unseen = d.blind || (d.filled && inexact_);  // of its inputs
-      const bool given = !anything_ || !d.argument;           // else another number explains another result
+      const bool unseen = d.blind || (d.filled && inexact_);       // of its inputs
+      const bool given = !anything_ || !(d.argument || d.chosen);  // else that explains another result
       const bool jumps = output > limit && given && !Differs(input) && !unseen && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
       const bool passes_on = containers_.Contains(name) && (from_outside_ || Scaled(i, d.output) <= louder_ * loudest_);

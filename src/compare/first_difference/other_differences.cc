@@ -1,12 +1,15 @@
 #include "compare/first_difference/other_differences.h"
 
 #include <cmath>
+#include <string>
+#include <unordered_set>
 
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
 #include "compare/round_off/norm_mode.h"
 #include "compare/values/dtype_match.h"
+#include "compare/values/item_views.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
 
@@ -45,6 +48,7 @@ class Others {
       const bool apart = d.input > 1 || d.output > 1 || d.shapes;
       const bool inherits = walk_.verdicts[i] == RulerVerdict::kInherited;  // not what is computed another way
       if (i > walk_.answer_at && inherits && !d.shapes) MSP_RETURN_IF_ERROR(Judge(i, name, d));
+      if (i > walk_.answer_at && d.chosen && !d.shapes && !backward_) MSP_RETURN_IF_ERROR(JudgeData(i, name.full));
       if (apart) differing_.AddAncestorsOf(name);
     }
     if (!coarser_) AddOwnOps();
@@ -87,6 +91,51 @@ class Others {
     Add(FoundKind::kInput, i, name);
     if (!out_.empty() && out_.back().op == i) out_.back().item = std::move(item);
     return OkStatus();
+  }
+
+  /// Where data came in, other data that no op made did, too: the labels of a loss beside what is looked up.
+  Status JudgeData(size_t i, std::string_view name) {
+    if (walk_.source.kind != FoundKind::kInput || IsModuleName(name) || told_.Has(ApiOf(name)) ||
+        data_read_++ >= kMostRead)
+      return OkStatus();
+    MSP_RETURN_IF_ERROR(ReadMade(i));
+    JsonDoc target, golden;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffOpWith(in_.pair, i, in_.plan.golden_of[i], &target, &golden, &diff));
+    for (size_t row = 0; row < diff.rows_used; ++row) {
+      const ItemView& item = diff.target[row];
+      const bool input = item.state == ItemState::kInput || item.state == ItemState::kKwarg;
+      if (!input || !item.tensor || item.shape == "[]" || diff.rows[row].golden == kNoItem ||
+          DTypeTolerance(*diff.thresholds, item.dtype) > 0 || made_.contains(ValuesOf(item)) ||
+          RowDistance(diff, row, in_.pair.options.mode, 0) <= 1)
+        continue;
+      Add(FoundKind::kInput, i, ApiOf(name));
+      if (!out_.empty() && out_.back().op == i) out_.back().item = item.suffix;
+      made_.insert(ValuesOf(item));
+      return OkStatus();
+    }
+    return OkStatus();
+  }
+
+  /// What the functions in front of op `end` gave, and what the answer is given.
+  Status ReadMade(size_t end) {
+    ItemViews items(*in_.pair.target, in_.pair.options.mode);
+    for (; made_until_ < end; ++made_until_) {
+      const std::string_view name = ops_.NameAt(made_until_);
+      if (IsModuleName(name) || ParseOpName(name).direction != OpDirection::kForward) continue;
+      MSP_RETURN_IF_ERROR(items.Read(made_until_));
+      const bool told = made_until_ == walk_.answer_at;  // with what it is given
+      for (const ItemView& item : items.items()) {
+        if (item.tensor && (told || item.state == ItemState::kOutput)) made_.insert(ValuesOf(item));
+      }
+    }
+    return OkStatus();
+  }
+
+  /// Of whatever shape.
+  std::string ValuesOf(const ItemView& item) const {
+    if (in_.pair.options.mode == CompareMode::kChecksum) return item.checksum;
+    return PrintOf(item).substr(item.shape.size());
   }
 
   void JudgeOp(size_t i, const NameParts& name, const OpDistance& d) {
@@ -140,7 +189,8 @@ class Others {
   Containers differing_;
   TextIds told_;
   std::vector<FirstDifference> out_;
-  size_t parameters_read_ = 0;
+  size_t parameters_read_ = 0, data_read_ = 0, made_until_ = 0;
+  std::unordered_set<std::string> made_;  // by functions in front of `made_until_`
   bool comparable_ = true;
   bool coarser_ = false;  // the first difference is one of dtype
   bool backward_ = false;
