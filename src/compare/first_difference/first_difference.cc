@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/page_trim.h"
 #include "base/parallel.h"
-#include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/describe/item_difference.h"
 #include "compare/describe/six_digits.h"
@@ -319,23 +318,6 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
   return OkStatus();
 }
 
-/// Ops behind the answer that differ by more than round-off, by module.
-void CountInfected(const DumpPair& pair, const ModuleTree& tree, const WalkResult& walk, Differences* out) {
-  constexpr size_t kMostModules = 1000;
-  TextIds modules;
-  const OpList& ops = pair.target->ops();
-  for (size_t i = walk.answer_at; i < ops.size(); ++i) {
-    if (i % kStepsBetweenTrims == 0) TrimMaps();
-    if (walk.verdicts[i] != RulerVerdict::kInherited || i == out->Answer().op) continue;
-    ++out->infected_ops;
-    const std::string_view name = ops.NameAt(i), module = IsModuleName(name) ? name : tree.ParentOf(name);
-    // Only the first are told.
-    const size_t at = modules.size() < kMostModules ? modules.Enter(module) : modules.Find(module);
-    if (at == out->infected.size() && at < kMostModules) out->infected.push_back({std::string(module), 0});
-    if (at < out->infected.size()) ++out->infected[at].ops;
-  }
-}
-
 }  // namespace
 
 std::string_view DifferenceKindText(FirstDifference::Kind kind) {
@@ -422,7 +404,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   for (const RulerVerdict v : walk.verdicts) out.ruler.Add(v);
   out.rounds_parameters = std::ranges::any_of(distances, &OpDistance::rounded_parameter);
   out.draws_alike = walk.draws_alike;
-  CountInfected(pair, target_tree, walk, &out);
+  CountInfected(input, walk, &out);
   out.seen_op = walk.answer_at;
   if (walk.answer_at < plan.golden_of.size()) out.seen_golden = plan.golden_of[walk.answer_at];
   out.verdicts = std::move(walk.verdicts);

@@ -4,6 +4,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "base/page_trim.h"
 #include "base/slot_table.h"
 #include "base/text.h"
 #include "compare/pair/op_at.h"
@@ -197,6 +198,22 @@ class Others {
 };
 
 }  // namespace
+
+void CountInfected(const WalkInput& in, const WalkResult& walk, Differences* out) {
+  constexpr size_t kMostModules = 1000;
+  TextIds modules;
+  const OpList& ops = in.pair.target->ops();
+  for (size_t i = walk.answer_at; i < ops.size(); ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    if (walk.verdicts[i] != RulerVerdict::kInherited || i == out->Answer().op) continue;
+    ++out->infected_ops;
+    const std::string_view name = ops.NameAt(i), module = IsModuleName(name) ? name : in.target_tree.ParentOf(name);
+    // Only the first are told.
+    const size_t at = modules.size() < kMostModules ? modules.Enter(module) : modules.Find(module);
+    if (at == out->infected.size() && at < kMostModules) out->infected.push_back({std::string(module), 0});
+    if (at < out->infected.size()) ++out->infected[at].ops;
+  }
+}
 
 StatusOr<std::vector<FirstDifference>> OtherDifferences(const WalkInput& in, const WalkResult& walk) {
   return Others(in, walk).Find();
