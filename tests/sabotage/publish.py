@@ -122,6 +122,9 @@ first wrong number, or the module that calls it, in the right direction and on t
 of mindstudio-probe 26.2.0 on the same dumps, checked against the same truth; where it names several
 ops, one correct op is enough.
 
+The kinds are those of `first_divergence.json`: `parameter` is the cause `weight` of the [verdict](verdict.md), `input` with
+`inside` its cause `code`.
+
 Made by `.venv/bin/python tests/sabotage/publish.py --write`; `tests/sabotage` holds models, bugs and truth, and runs in
 `make test`.
 
@@ -189,6 +192,8 @@ CHINESE = """# 植入的错误：首个差异能否指出位置？
 随机权重的小模型训练一步，一次带有一个植入的错误，一次没有；两次都采集，由 `msprobe compare` 指出两者从哪里分开。答案与植入时写下的
 事实对照：产生第一个错误数值的算子，或调用它的模块，方向与 rank 都要正确。旁边是 mindstudio-probe 26.2.0 的 `compare -da`
 对同样数据的答案，用同样的事实判断；它给出多个算子时，有一个正确即可。
+
+种类与 `first_divergence.json` 相同：`parameter` 即[结论](verdict.md)中的原因 `weight`，带 `inside` 的 `input` 即原因 `code`。
 
 由 `.venv/bin/python tests/sabotage/publish.py --write` 生成；模型、错误与事实在 `tests/sabotage`，并在 `make test` 中运行。
 
