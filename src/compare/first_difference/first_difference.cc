@@ -389,6 +389,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t task) -> Status {
     if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
     MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
+    MSP_RETURN_IF_ERROR(MoveToAssignment(input, &walk));
     return FindMaker(input, &walk);
   }));
   out.other_forms = other_forms.modules;

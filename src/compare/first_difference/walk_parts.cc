@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "compare/describe/item_difference.h"
 #include "compare/first_difference/value_maker.h"
+#include "compare/pair/assigned_values.h"
 #include "compare/pair/lasting_writes.h"
 #include "compare/pair/shared_places.h"
 #include "compare/values/item_views.h"
@@ -156,6 +158,20 @@ bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& ve
   if (name.direction != OpDirection::kBackward || IsModuleName(name.full)) return false;
   const auto forward = in.pair.target->FindOp(ForwardNameOf(name));
   return forward && verdicts[*forward] == RulerVerdict::kRewritten;
+}
+
+Status MoveToAssignment(const WalkInput& in, WalkResult* walk) {
+  FirstDifference& found = walk->source;
+  if (found.kind != FirstDifference::Kind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const std::optional<Assignment> at, AssignedBefore(in.pair, in.plan, found.op));
+  if (!at) return OkStatus();
+  std::swap(walk->verdicts[at->op], walk->verdicts[found.op]);
+  walk->verdicts[found.op] = walk->contexts[found.op].verdict = RulerVerdict::kInherited;
+  walk->contexts[at->op].verdict = walk->verdicts[at->op];
+  found.op = at->op;
+  found.golden_op = in.plan.golden_of[at->op];
+  found.item = at->item;
+  return OkStatus();
 }
 
 bool IsOfNumbers(std::string_view name, const OpDistance& d) {

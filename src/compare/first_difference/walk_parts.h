@@ -45,6 +45,9 @@ std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
 /// Whether its forward op is computed another way, such as at another place: what arrives is another gradient then.
 bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op);
 
+/// Where what comes in was put into a tensor in front of it (assigned_values.h), that is the place.
+Status MoveToAssignment(const WalkInput& in, WalkResult* walk);
+
 /// A module that is given the same numbers and no tensor.
 bool IsOfNumbers(std::string_view name, const OpDistance& d);
 
