@@ -40,8 +40,8 @@ bool IsPlaceOfWeight(std::string_view op, const ItemView& item) {
   const std::string_view api = ApiOf(op);
   if (api == "addmm") return item.suffix != ".input.1";
   if (item.suffix == ".input.0") return false;
-  constexpr std::string_view kTakers[] = {"linear",   "embedding", "embedding_bag", "lstm",    "gru",
-                                          "rnn_tanh", "rnn_relu",  "prelu",         "bilinear"};
+  constexpr std::string_view kTakers[] = {"linear", "dense",    "embedding", "embedding_bag", "lstm",
+                                          "gru",    "rnn_tanh", "rnn_relu",  "prelu",         "bilinear"};
   return std::ranges::find(kTakers, api) != std::end(kTakers) || api.starts_with("conv") ||
          ArithmeticOf(op) == Arithmetic::kNormalise;
 }

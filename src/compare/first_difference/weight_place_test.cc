@@ -27,6 +27,7 @@ TEST_F(WeightPlaceTest, APrimitiveOfACellTakesItsWeightsThere) {
   EXPECT_EQ(KindOf("Primitive.bias_add.BiasAdd.0.forward", "8"), Kind::kParameter);
   EXPECT_EQ(KindOf("Primitive.own_name.Conv2D.0.forward", "8, 3, 3, 3"), Kind::kParameter);
   EXPECT_EQ(KindOf("Primitive.matmul.MatMul.0.forward", "8, 8"), Kind::kParameter);
+  EXPECT_EQ(KindOf("Functional.dense.0.forward", "8, 8"), Kind::kParameter);
   EXPECT_EQ(KindOf("Primitive.layer_norm.LayerNorm.0.forward", "8"), Kind::kParameter);
 }
 
