@@ -100,6 +100,7 @@ class Walk {
   /// A factor that was computed (of clipping, of a loss) differs by no more than what it may have been made of.
   OpDistance Measured(size_t i) const {
     OpDistance d = in_.distances[i];
+    if (d.shapes && !anything_) TakeInOtherOrder(in_, i, &d);
     if (d.argument && inexact_ && d.computed <= std::min(drift_, coarsest_)) {
       d.argument = d.setting = false;
       d.input = d.rounded;
@@ -222,8 +223,7 @@ class Walk {
 
   /// Where statistics do not show at which places an input holds infinities, it came in there.
   RulerVerdict BlameOutput(size_t i, RulerVerdict verdict, float units) {
-    if (!anything_ && (IsMadeGood(in_, i) || IsOfOtherNode(in_, i) || IsOfAllPlaces(in_, i)))
-      return RulerVerdict::kRewritten;
+    if (!anything_ && (IsMadeGood(in_, i) || IsOtherGradient(in_, i))) return RulerVerdict::kRewritten;
     if (const auto around = anything_ ? std::nullopt : EnteredAround(in_, i))
       return Blame(Kind::kInput, *around, RulerVerdict::kBug, in_.distances[*around].input), Inherit(i);
     if (!anything_ && !inexact_ && in_.distances[i].input_error > 0 && IsReordered(in_, i))
@@ -267,8 +267,6 @@ class Walk {
     const float calibrated = 2 * out_.contexts[i].calibrated;
     if (calibrated > 0 && d.output_error <= calibrated) output = std::min(output, 1.0f);
     if (!anything_ || from_outside_) {
-      if (!anything_ && d.shapes && !flipped_ && IsGivenInOtherOrder(in_, i))
-        return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
       if (!anything_ && d.shapes && !flipped_) {
         split_ = d.split;
         const RulerVerdict verdict = Blame(Kind::kShape, i, RulerVerdict::kNone, d.input);

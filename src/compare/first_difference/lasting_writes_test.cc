@@ -49,6 +49,17 @@ TEST_F(LastingWritesTest, TheLossDoesNotExcuseWhatABufferIsMadeOf) {
   EXPECT_EQ(d.Answer().name, "Tensor.__sub__.0.forward");
 }
 
+TEST_F(LastingWritesTest, OperandsInOtherPlacesAreNoDifferenceWhereTheResultAgrees) {
+  const std::string mean = msprobe::TensorOf("", 3, 3), load = Of(6, 1, 3, 9), sum = Of(9, 4, 6, 15);
+  Write("t", {Call("Tensor.__add__.0.forward", mean + ", " + load, sum), Call("Torch.exp.0.forward", sum, sum)});
+  Write("g", {Call("Tensor.__add__.0.forward", load + ", " + mean, sum), Call("Torch.exp.0.forward", sum, sum)});
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << Find().Answer().name;
+  const std::string other = Of(8, 4, 6, 15);
+  Write("t", {Call("Tensor.__add__.0.forward", mean + ", " + load, other), Call("Torch.exp.0.forward", other, sum)});
+  EXPECT_EQ(Find().Answer().kind, Kind::kInput);
+  EXPECT_EQ(Find().Answer().name, "Tensor.__add__.0.forward");
+}
+
 TEST_F(LastingWritesTest, WhatTheStepItselfTakesInIsExcused) {
   for (const bool target : {true, false}) {
     std::vector<std::string> kept = Written(target);

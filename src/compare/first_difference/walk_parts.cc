@@ -126,17 +126,21 @@ bool IsReordered(const WalkInput& in, size_t op) {
   return some;
 }
 
-bool IsOfAllPlaces(const WalkInput& in, size_t op) {
+bool IsOtherGradient(const WalkInput& in, size_t op) {
+  if (IsOfOtherNode(in, op)) return true;
   const StatusOr<bool> whole =
       IsWholeAtEachPlace(in.pair, op, in.plan.golden_of[op], static_cast<double>(in.distances[op].tolerance));
   return whole.ok() && *whole;  // both were read before
 }
 
-bool IsGivenInOtherOrder(const WalkInput& in, size_t op) {
+void TakeInOtherOrder(const WalkInput& in, size_t op, OpDistance* d) {
   const NameParts name = ParseOpName(in.pair.target->ops().NameAt(op));
-  if (IsModuleName(name.full) || name.direction != OpDirection::kForward) return false;
+  if (IsModuleName(name.full) || name.direction != OpDirection::kForward) return;
   const StatusOr<bool> same = AreGivenTheSame(in.pair, op, in.plan.golden_of[op]);
-  return same.ok() && *same;  // both were read before
+  if (!same.ok() || !*same) return;  // both were read before
+  d->shapes = false;
+  d->chosen = d->output > 1;
+  if (!d->chosen) d->input = d->rounded = d->input_error = 0;
 }
 
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {

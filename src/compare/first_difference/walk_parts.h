@@ -32,11 +32,12 @@ bool IsOfOtherNode(const WalkInput& in, size_t op);
 /// same values in other places, where nothing in front of the op rounds.
 bool IsReordered(const WalkInput& in, size_t op);
 
-/// Whether only one run shows the gradient of all places at each place of one tensor that the call is given.
-bool IsOfAllPlaces(const WalkInput& in, size_t op);
+/// Either of that, or whether only one run shows the gradient of all places at each place of one tensor.
+bool IsOtherGradient(const WalkInput& in, size_t op);
 
-/// Whether a function is given what its partner is given, in another order: its operands are exchanged.
-bool IsGivenInOtherOrder(const WalkInput& in, size_t op);
+/// Of a function that is given what its partner is given, in another order: its inputs agree where its results do; else
+/// exchanged operands came in, which are no data that is split otherwise.
+void TakeInOtherOrder(const WalkInput& in, size_t op, OpDistance* d);
 
 /// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
 /// it came in there before. Other values would show in the ops that take them.
