@@ -8,7 +8,7 @@
 namespace msprobe {
 namespace {
 
-std::string TensorOf(double v, const std::string& dtype = "torch.float32") {
+std::string TensorWith(double v, const std::string& dtype = "torch.float32") {
   const std::string s = fmt::format("{}", v);
   return R"({"type": "torch.Tensor", "dtype": ")" + dtype + R"(", "shape": [2], "Max": )" + s + R"(, "Min": )" + s +
          R"(, "Mean": )" + s + R"(, "Norm": )" + s + "}";
@@ -17,8 +17,8 @@ std::string TensorOf(double v, const std::string& dtype = "torch.float32") {
 /// An op with one input and one output.
 std::string OpOfValues(const std::string& name, double in, double out) {
   const bool backward = name.find("backward") != std::string::npos;
-  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + TensorOf(in) +
-         R"(], "output": [)" + TensorOf(out) + "]}";
+  return "\"" + name + R"(": {")" + (backward ? "input" : "input_args") + R"(": [)" + TensorWith(in) +
+         R"(], "output": [)" + TensorWith(out) + "]}";
 }
 
 class FirstDifferenceTest : public DifferencesTest {
@@ -118,7 +118,7 @@ TEST_F(FirstDifferenceTest, CommunicationPointsToOtherRanks) {
 
 TEST_F(FirstDifferenceTest, AnotherDTypeIsToldThoughValuesAgree) {
   const auto op = [](const std::string& name, const std::string& dtype) {
-    return "\"" + name + R"(": {"input_args": [)" + TensorOf(1) + "], \"output\": [" + TensorOf(2, dtype) + "]}";
+    return "\"" + name + R"(": {"input_args": [)" + TensorWith(1) + "], \"output\": [" + TensorWith(2, dtype) + "]}";
   };
   Write("t", {OpOfValues("F.a.0.forward", 1, 2), op("F.b.0.forward", "torch.bfloat16"),
               op("F.c.0.forward", "torch.bfloat16")});
@@ -142,8 +142,8 @@ TEST_F(FirstDifferenceTest, UnwrittenMemoryIsNoDifference) {
 /// An op with arguments behind its input, and any number of output elements.
 std::string OpWith(const std::string& name, double in, const std::string& arguments, double out,
                    const std::string& dtype = "torch.float32") {
-  return "\"" + name + R"(": {"input_args": [)" + TensorOf(in, dtype) + arguments + R"(], "output": [)" +
-         TensorOf(out, dtype) + "]}";
+  return "\"" + name + R"(": {"input_args": [)" + TensorWith(in, dtype) + arguments + R"(], "output": [)" +
+         TensorWith(out, dtype) + "]}";
 }
 
 std::string Float(double v) { return R"(, {"type": "float", "value": )" + fmt::format("{}", v) + "}"; }
@@ -265,7 +265,7 @@ TEST_F(FirstDifferenceTest, ASecondGoldenRunExplainsWhatItDiffersBy) {
 std::string Summed(const std::string& name, double in, const std::string& in_sum, double out,
                    const std::string& out_sum) {
   const auto with = [](double v, const std::string& sum) {
-    std::string tensor = TensorOf(v);
+    std::string tensor = TensorWith(v);
     return tensor.insert(1, R"("md5": ")" + sum + R"(", )");
   };
   return "\"" + name + R"(": {"input_args": [)" + with(in, in_sum) + R"(], "output": [)" + with(out, out_sum) + "]}";

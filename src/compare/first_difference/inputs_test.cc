@@ -15,6 +15,8 @@ std::string Tensor(double norm, bool trains, double mean = 0.1, const std::strin
       shape, norm / 3, -norm / 4, mean, norm, trains ? "true" : "false");
 }
 
+std::string Shaped(const std::string& shape, double norm) { return Tensor(norm, false, 0.1, shape); }
+
 TEST_F(FindingsTest, AnArgumentHasTheNameThatItsFunctionHas) {
   const auto norm = [](double eps) {
     return Call("Functional.group_norm.0.forward", Wide(1) + ", " + Number(4) + ", null, null, " + Number(eps),
@@ -82,7 +84,7 @@ TEST_F(FindingsTest, AnOpOfOneRunIsKnownByWhatItGaveInAnotherShape) {
   const std::string a = Call("Functional.linear.0.forward", Wide(1), Wide(2));
   const std::string add = Call("Tensor.__add__.0.forward", Wide(2) + ", " + Wide(0.3), Wide(2.2));
   const auto attend = [](double v) {
-    return Call("Functional.softmax.0.forward", TensorOf("2, 2, 8", v / 3, v), TensorOf("2, 2, 8", v / 5, v / 2));
+    return Call("Functional.softmax.0.forward", Shaped("2, 2, 8", v), Shaped("2, 2, 8", v / 2));
   };
   const std::string filler = Call("Functional.relu.0.forward", Wide(9), Wide(8)) + ", " +
                              Call("Functional.relu.1.forward", Wide(8), Wide(8)) + ", " +
@@ -103,7 +105,7 @@ TEST_F(FindingsTest, AnOpOfOneRunThatOnlyUnseenCodeTakesMadeWhatComesIn) {
     std::string out;
     for (int i = 0; i < 4; ++i)
       out += Call(fmt::format("Functional.linear.{}.forward", i), Wide(i == 0 ? taken : 9), Wide(8)) + ", ";
-    return out + Call("Tensor.__mul__.0.forward", Wide(8) + ", " + TensorOf("4, 1", made / 3, made), Wide(made + 1));
+    return out + Call("Tensor.__mul__.0.forward", Wide(8) + ", " + Shaped("4, 1", made), Wide(made + 1));
   };
   Write("t", {a, rest(9, 0.7)});
   Write("g", {a, norm, rest(9, 0.9)});
@@ -175,9 +177,9 @@ TEST_F(FindingsTest, WhoseResultsCameInIsNamedOnBothSides) {
 /// They change no result in training; where the dump has no names of buffers, their place tells.
 TEST_F(FindingsTest, RunningStatisticsAreKnownByTheirPlace) {
   const auto run = [](double mean) {
-    return std::vector{Call("Functional.batch_norm.0.forward",
-                            Wide(2) + ", " + TensorOf("8", mean / 3, mean) + ", " + TensorOf("8", 0.3, 1), Wide(1)),
-                       Call("Functional.relu.0.forward", Wide(1), Wide(1))};
+    return std::vector{
+        Call("Functional.batch_norm.0.forward", Wide(2) + ", " + Shaped("8", mean) + ", " + Shaped("8", 1), Wide(1)),
+        Call("Functional.relu.0.forward", Wide(1), Wide(1))};
   };
   Write("t", run(2));
   Write("g", run(1));
