@@ -10,13 +10,24 @@
 namespace msprobe {
 namespace {
 
+constexpr size_t kMostTold = 3;
+
+std::string ValuesText(const LostName& n) { return fmt::format("{} instead of {}", n.is, n.was); }
+
 std::string LostText(const LostState& s) {
-  std::string out(StateWord(s.kind));
-  out += fmt::format(" ({}", s.example);
-  if (s.count > 1) out += fmt::format(" and {} more", s.count - 1);
-  if (!s.explanation.empty()) return out + ": " + s.explanation + ")";
-  if (s.missing) return out + ": not there)";
-  return out + fmt::format(": {} instead of {}{})", s.is, s.was, s.all_first ? ", as at the first step" : "");
+  std::string out = fmt::format("{} (", StateWord(s.kind));
+  if (s.names.size() > kMostTold || !s.explanation.empty() || s.missing()) {
+    out += s.names[0].name;
+    if (s.names.size() > 1) out += fmt::format(" and {} more", s.names.size() - 1);
+    if (s.missing()) return out + ": not there)";
+    out += fmt::format(": {}", s.explanation.empty() || s.kind == "number" ? ValuesText(s.names[0]) : "");
+  } else {
+    for (const LostName& n : s.names) {
+      out += fmt::format("{}{}: {}", &n == s.names.data() ? "" : ", ", n.name, ValuesText(n));
+    }
+  }
+  if (!s.explanation.empty()) return out + (s.kind == "number" ? "; " : "") + s.explanation + ")";
+  return out + (s.all_first() ? ", as at the first step)" : ")");
 }
 
 std::string ListText(const std::vector<LostState>& states) {
@@ -35,12 +46,19 @@ void WriteStates(JsonWriter* json, std::string_view key, const std::vector<LostS
     json->BeginObject();
     json->Member("kind", s.kind);
     json->Member("what", StateWord(s.kind));
-    json->Member("count", s.count);
-    json->Member("example", s.example);
-    json->Member("was", s.was);
-    json->Member("is", s.is);
-    json->Member("as_at_first_step", s.all_first);
+    json->Member("count", static_cast<uint64_t>(s.names.size()));
+    json->Member("example", s.names[0].name);
+    json->Member("was", s.names[0].was);
+    json->Member("is", s.names[0].is);
+    json->Member("as_at_first_step", s.all_first());
     json->Member("explanation", s.explanation);
+    json->ArrayMember("names", s.names, [&](const LostName& n) {
+      json->Object([&] {
+        json->Member("name", n.name);
+        json->Member("was", n.was);
+        json->Member("is", n.is);
+      });
+    });
     json->EndObject();
   });
 }
@@ -54,6 +72,7 @@ std::string RankText(const RankResume& r) {
   json.Member("steps", r.steps);
   WriteStates(&json, "lost", r.lost);
   WriteStates(&json, "drawn_by_framework", r.drawn);
+  WriteStates(&json, "perhaps_lost", r.perhaps);
   WriteStates(&json, "numbers_that_differ", r.suspects);
   json.Member("unjudged", r.unjudged);
   for (const auto& [key, d] : {std::pair{"difference_before_save", &r.before}, {"difference_after_resume", &r.after}}) {
@@ -83,6 +102,7 @@ std::string_view ResumeOutcomeText(ResumeOutcome outcome) {
     case ResumeOutcome::kEqual: return "equal";
     case ResumeOutcome::kThroughOther: return "through_other_rank";
     case ResumeOutcome::kFrameworkDraws: return "restored";
+    case ResumeOutcome::kUndecided: return "cannot_say";
     case ResumeOutcome::kLost: return "lost";
     case ResumeOutcome::kUnexplained: return "unexplained";
     case ResumeOutcome::kNotReproducible: return "not_reproducible";
@@ -120,6 +140,11 @@ Message ResumeReport::Verdict() const {
           "restored, but not equal in every bit, by the framework's own doing: on {} {}; no script can change that "
           "unless it keeps its iterator's order itself",
           r.rank, ListText(r.drawn));
+    case ResumeOutcome::kUndecided:
+      return Msg(
+          "cannot say: perhaps not restored on {}: {}; its object saves other state, and {}, which does not show "
+          "whether anything depends on it",
+          r.rank, ListText(r.perhaps), AfterText(r));
     case ResumeOutcome::kLost: return Msg("not restored on {}: {}; {}", r.rank, ListText(r.lost), AfterText(r));
     case ResumeOutcome::kUnexplained: return Msg("no lost state was found, but on {} {}", r.rank, AfterText(r));
     case ResumeOutcome::kNotReproducible:
@@ -161,11 +186,12 @@ std::string ResumeReport::Markdown() const {
       save_at, ResumeOutcomeText(outcome()), Verdict(), command, resume_command, MSPROBE_VERSION, python, torch);
   for (const RankResume& r : ranks) {
     const auto row = [&](std::string_view what, const LostState& s) {
-      md += fmt::format("| {} | {} | {} | {} | `{}` | `{}` | `{}` | {} |\n", r.rank, what, StateWord(s.kind), s.count,
-                        s.example, s.was, s.is, s.explanation);
+      md += fmt::format("| {} | {} | {} | {} | `{}` | `{}` | `{}` | {} |\n", r.rank, what, StateWord(s.kind),
+                        s.names.size(), s.names[0].name, s.names[0].was, s.names[0].is, s.explanation);
     };
     for (const LostState& s : r.lost) row("lost", s);
     for (const LostState& s : r.drawn) row("drawn by the framework", s);
+    for (const LostState& s : r.perhaps) row("perhaps lost", s);
     for (const LostState& s : r.suspects) row("differs, perhaps no state", s);
     for (const std::string& name : r.unjudged) {
       md += fmt::format("| {} | differs in every run | {} | | | | | |\n", r.rank, name);

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/message.h"
+#include "certify/resume_numbers.h"
+#include "certify/resume_states.h"
 
 namespace msprobe {
 namespace {
@@ -37,32 +40,6 @@ constexpr std::array<KindWord, 17> kKinds{{
     {"sampler", "sampler"},
     {"number", "numbers of the script"},
 }};
-
-constexpr std::string_view kMissing = "missing";
-
-const JsonValue* MemberOf(const JsonValue* v, std::string_view key) {
-  return v != nullptr && v->IsObject() ? v->Find(key) : nullptr;
-}
-
-std::string TextAt(const JsonValue* v, std::string_view key, std::string_view otherwise = kMissing) {
-  const JsonValue* found = MemberOf(v, key);
-  return found != nullptr && found->IsString() ? std::string(found->Text()) : std::string(otherwise);
-}
-
-int64_t IntAt(const JsonValue* v, std::string_view key) {
-  const JsonValue* found = MemberOf(v, key);
-  return found != nullptr && found->IsInt() ? found->Int() : 0;
-}
-
-/// The entry of a list "before" that belongs to a step.
-const JsonValue* BeforeStep(const JsonValue& run, int64_t step) {
-  const JsonValue* list = run.Find("before");
-  if (list == nullptr || !list->IsArray()) return nullptr;
-  for (const JsonValue& entry : list->Items()) {
-    if (entry.IsObject() && IntAt(&entry, "step") == step) return &entry;
-  }
-  return nullptr;
-}
 
 std::vector<std::string> TextsAt(const JsonValue* v, std::string_view key) {
   std::vector<std::string> out;
@@ -96,7 +73,6 @@ class KindJudge {
   KindJudge(std::string_view kind, const Sides& sides, RankResume* result)
       : kind_(kind), sides_(sides), result_(result) {
     state_.kind = kind;
-    state_.all_first = true;
   }
 
   /// One name only, where each is told by itself.
@@ -113,7 +89,14 @@ class KindJudge {
     }
   }
 
-  LostState Take() { return std::move(state_); }
+  LostState Take() {
+    // Of a schedule that follows a metric these decide, and its count of calls does not.
+    std::stable_partition(state_.names.begin(), state_.names.end(), [](const LostName& n) {
+      const std::string_view leaf = std::string_view(n.name).substr(n.name.rfind('.') + 1);
+      return leaf == "best" || leaf == "num_bad_epochs" || leaf == "cooldown_counter";
+    });
+    return std::move(state_);
+  }
 
  private:
   bool loose() const { return kind_ == "tensor" || kind_ == "number"; }
@@ -131,25 +114,19 @@ class KindJudge {
       }
       return;
     }
-    if (is == kMissing && loose() && !IsUnset(sides_.resumed, name)) return;
-    if (is == kMissing && kind_ == "random") return;
+    if (is == kMissingState && loose() && !IsUnset(sides_.resumed, name)) return;
+    if (is == kMissingState && kind_ == "random") return;
     Note(name, was, is);
   }
 
   /// What a script leaves alone from the first step on is no state that it carries along.
   bool Evolves(const std::string& name, const std::string& was) const {
     const std::string first = TextAt(MemberOf(sides_.first, kind_), name);
-    return first == kMissing ? IsUnset(sides_.first, name) : first != was;
+    return first == kMissingState ? IsUnset(sides_.first, name) : first != was;
   }
 
   void Note(const std::string& name, const std::string& was, const std::string& is) {
-    if (state_.count++ == 0) {
-      state_.example = name;
-      state_.was = was;
-      state_.is = is;
-      state_.missing = is == kMissing;
-    }
-    state_.all_first = state_.all_first && TextAt(MemberOf(sides_.first, kind_), name) == is;
+    state_.names.push_back({name, was, is, TextAt(MemberOf(sides_.first, kind_), name) == is});
   }
 
   std::string_view kind_;
@@ -206,15 +183,13 @@ std::optional<LostState> JudgeData(const JsonValue& killed_run, const DataSides&
     result->unjudged.emplace_back("position or order of the data");
     return std::nullopt;
   }
-  LostState lost{.kind = "data",
-                 .count = 1,
-                 .example = "the first batch",
-                 .was = was.empty() ? "" : was[0],
-                 .is = is.empty() ? std::string(kMissing) : is[0],
-                 .explanation = {}};
+  LostState lost{
+      .kind = "data",
+      .names = {{"the first batch", was.empty() ? "" : was[0], is.empty() ? std::string(kMissingState) : is[0], false}},
+      .explanation = {}};
   for (int64_t step = 0; step < save_at; ++step) {
     if (TextsAt(BeforeStep(killed_run, step), "batch") != is) continue;
-    lost.all_first = step == 0;
+    lost.names[0].first = step == 0;
     lost.explanation = fmt::format("the batch of step {} comes again", step);
     return lost;
   }
@@ -233,8 +208,8 @@ void JudgeRandom(const Sides& sides, bool drew, RankResume* result) {
     KindJudge judge("random", sides, result);
     judge.RunOne(std::string(member.name));
     LostState state = judge.Take();
-    if (state.count == 0) continue;
-    const bool of_torch = state.example == "torch" || state.example.starts_with("Generator of ");
+    if (state.names.empty()) continue;
+    const bool of_torch = state.names[0].name == "torch" || state.names[0].name.starts_with("Generator of ");
     if (of_torch && drew) state.explanation = "it was restored, then a new iterator of the data loader drew from it";
     (of_torch && drew ? result->drawn : result->lost).push_back(std::move(state));
   }
@@ -273,7 +248,7 @@ void JudgeStates(int64_t save_at, const JsonValue& straight, const JsonValue& ki
     KindJudge judge(kind, sides, result);
     judge.Run();
     LostState state = judge.Take();
-    if (state.count == 0) continue;
+    if (state.names.empty()) continue;
     const bool weak = kind == "number" || (kind == "sampler" && !data);
     (weak ? result->suspects : result->lost).push_back(std::move(state));
   }
@@ -313,17 +288,22 @@ StatusOr<RankResume> JudgeResume(const std::string& rank, int64_t save_at, const
   const JsonValue* steps = resumed.Find("steps");
   result.steps = steps != nullptr && steps->IsArray() ? static_cast<int64_t>(steps->size()) : 0;
   if (result.after && result.after->what == "number of steps" && result.steps > 0) result.after.reset();
+  JudgeNumbers(save_at, straight, killed, resumed, &result);
   if (result.before) {
     result.outcome = ResumeOutcome::kNotReproducible;
   } else if (!result.lost.empty()) {
     result.outcome = ResumeOutcome::kLost;
   } else if (!result.drawn.empty()) {
-    result.outcome = ResumeOutcome::kFrameworkDraws;
+    result.outcome = result.perhaps.empty() ? ResumeOutcome::kFrameworkDraws : ResumeOutcome::kUndecided;
   } else if (result.after) {
-    // What else differs must be it.
-    result.outcome = result.suspects.empty() ? ResumeOutcome::kUnexplained : ResumeOutcome::kLost;
-    result.lost = std::move(result.suspects);
+    // What else differs must be it: first the numbers of objects that save other state.
+    result.lost = std::move(result.perhaps);
+    std::move(result.suspects.begin(), result.suspects.end(), std::back_inserter(result.lost));
+    result.perhaps.clear();
     result.suspects.clear();
+    result.outcome = result.lost.empty() ? ResumeOutcome::kUnexplained : ResumeOutcome::kLost;
+  } else if (!result.perhaps.empty()) {
+    result.outcome = ResumeOutcome::kUndecided;
   }
   return result;
 }

@@ -50,9 +50,9 @@ TEST(ResumeVerdict, NamesWhatIsNotThereAndWhatIsAsAtTheFirstStep) {
   EXPECT_EQ(r.outcome, ResumeOutcome::kLost);
   ASSERT_EQ(r.lost.size(), 2u);
   EXPECT_EQ(r.lost[0].kind, "optimizer");
-  EXPECT_TRUE(r.lost[0].missing);
-  EXPECT_EQ(r.lost[1].example, "average");
-  EXPECT_TRUE(r.lost[1].all_first);
+  EXPECT_TRUE(r.lost[0].missing());
+  EXPECT_EQ(r.lost[1].names[0].name, "average");
+  EXPECT_TRUE(r.lost[1].all_first());
   EXPECT_FALSE(r.after);
 }
 
@@ -76,6 +76,57 @@ TEST(ResumeVerdict, ANumberIsToldAndOnlyLostWhereNothingElseExplainsTheSteps) {
   EXPECT_EQ(neither.outcome, ResumeOutcome::kUnexplained);
 }
 
+/// Runs of an object `ema` with a count; `later` is a weight of its average a step after the resume.
+std::string CountedRun(const std::string& count, const std::string& later, bool begins, const char* owners) {
+  const auto states = [](const std::string& n, const std::string& weight) {
+    return R"("object": {"ema.shadow": ")" + weight + R"("}, "number": {"ema.n": ")" + n + R"("})";
+  };
+  const auto entry = [&](int step, const std::string& inside) {
+    return R"({"step": )" + std::to_string(step) + R"(, "batch": ["b)" + std::to_string(step) + R"("], "owners": )" +
+           owners + R"(, "states": {)" + inside + "}}";
+  };
+  std::string out = R"({"before": [)";
+  if (begins) out += entry(0, states("0", "w0")) + ", ";
+  out += entry(1, states(count, "w1")) + ", " + entry(2, states(count + "1", later)) + R"(], "steps": [)";
+  if (begins) out += R"({"losses": [{"checksum": "l0"}]}, )";
+  return out + R"({"losses": [{"checksum": "l1"}]}]})";
+}
+
+TEST(ResumeVerdict, ACountIsLostWhereAStateThatWasRestoredThenBecomesAnother) {
+  const char* const saves = R"({"ema": "saves"})";
+  const std::string whole = CountedRun("4", "w2", true, saves);
+  const RankResume lost = Judge(whole, whole, CountedRun("0", "other", false, saves));
+  EXPECT_EQ(lost.outcome, ResumeOutcome::kLost);
+  ASSERT_EQ(lost.lost.size(), 1u);
+  EXPECT_EQ(lost.lost[0].names[0].name, "ema.n");
+  EXPECT_NE(lost.lost[0].explanation.find("ema.shadow"), std::string::npos);
+  // Nothing follows from it as far as the steps go.
+  const RankResume perhaps = Judge(whole, whole, CountedRun("0", "w2", false, saves));
+  EXPECT_EQ(perhaps.outcome, ResumeOutcome::kUndecided);
+  ASSERT_EQ(perhaps.perhaps.size(), 1u);
+  EXPECT_EQ(perhaps.perhaps[0].names[0].name, "ema.n");
+}
+
+TEST(ResumeVerdict, ACountOfAnObjectThatSavesNothingMayStartAnew) {
+  const char* const holds = R"({"ema": "holds"})";
+  const std::string whole = CountedRun("4", "w2", true, holds);
+  EXPECT_EQ(Judge(whole, whole, CountedRun("0", "w2", false, holds)).outcome, ResumeOutcome::kEqual);
+  EXPECT_EQ(Judge(whole, whole, CountedRun("0", "other", false, holds)).outcome, ResumeOutcome::kLost);
+  // Of a function no number belongs to what another variable of it leads to.
+  const std::string local = CountedRun("4", "w2", true, "{}");
+  EXPECT_EQ(Judge(local, local, CountedRun("0", "other", false, "{}")).outcome, ResumeOutcome::kEqual);
+}
+
+TEST(ResumeVerdict, OfAScheduleThatFollowsAMetricTheBestIsToldBeforeTheCount) {
+  const char* const first = R"("scheduler": {"s.last_epoch": "0", "s.best": "inf"})";
+  const char* const then = R"("scheduler": {"s.last_epoch": "1", "s.best": "0.5"})";
+  const RankResume r = Judge(RunText(first, then), RunText(first, then), RunText("", first));
+  ASSERT_EQ(r.lost.size(), 1u);
+  ASSERT_EQ(r.lost[0].names.size(), 2u);
+  EXPECT_EQ(r.lost[0].names[0].name, "s.best");
+  EXPECT_EQ(r.lost[0].names[1].is, "0");
+}
+
 TEST(ResumeVerdict, ANewIteratorMayDrawFromWhatWasRestored) {
   const std::string killed = RunText(kFirst, kThen, R"(, "torch_states": ["t1"])");
   const std::string drawn = With(kThen, "t1", "t9");
@@ -85,7 +136,7 @@ TEST(ResumeVerdict, ANewIteratorMayDrawFromWhatWasRestored) {
   const RankResume lost =
       Judge(RunText(kFirst, kThen), killed, RunText("", drawn, R"(, "iterators": [{"before": ["t3"]}])"));
   EXPECT_EQ(lost.outcome, ResumeOutcome::kLost);
-  EXPECT_EQ(lost.lost[0].example, "torch");
+  EXPECT_EQ(lost.lost[0].names[0].name, "torch");
 }
 
 TEST(ResumeVerdict, WhatDiffersInEveryRunIsNotJudged) {

@@ -31,6 +31,7 @@ std::string_view ColourOf(ResumeOutcome outcome) {
     case ResumeOutcome::kEqual:
     case ResumeOutcome::kThroughOther: return "equal";
     case ResumeOutcome::kFrameworkDraws: return "round_off";
+    case ResumeOutcome::kUndecided:
     case ResumeOutcome::kNotReproducible: return "unknown";
     default: return "origin";
   }
@@ -69,7 +70,7 @@ ReportDocument ResumeDocument(const ResumeReport& report) {
   for (const RankResume& rank : report.ranks) {
     ReportCell lost;
     for (const LostState& state : rank.lost) {
-      const std::string text = fmt::format("{}: {}", StateWord(state.kind), state.example);
+      const std::string text = fmt::format("{}: {}", StateWord(state.kind), state.names[0].name);
       lost.lines.push_back({text, text});
     }
     table.rows.push_back({CellOf(rank.rank), CellOf(fmt::format("{}", rank.compared), "number"), std::move(lost),

@@ -221,12 +221,16 @@ Status Finish(const std::string& out, const CommandContext& context, const std::
   return OkStatus();
 }
 
-/// A training either is as it was or it is not.
-Status EndOf(bool fine, const CommandContext& context, const Message& verdict) {
+Status EndOf(JudgementKind kind, const CommandContext& context, const Message& verdict) {
   Judgement one;
-  one.kind = fine ? JudgementKind::kBitEqual : JudgementKind::kBug;
+  one.kind = kind;
   one.evidence.push_back(verdict);
-  return StatusOf(Conclude({one}), context.fail_on, {FailOn::kBug, false}, verdict);
+  return StatusOf(Conclude({one}), context.fail_on, {FailOn::kBug, true}, verdict);
+}
+
+JudgementKind KindOfOutcome(ResumeOutcome outcome) {
+  if (outcome <= ResumeOutcome::kFrameworkDraws) return JudgementKind::kBitEqual;
+  return outcome == ResumeOutcome::kUndecided ? JudgementKind::kCannotSay : JudgementKind::kBug;
 }
 
 }  // namespace
@@ -254,8 +258,8 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
   report.resume_command = ShellText(again);
   report.created = TimestampNow();
   MSP_RETURN_IF_ERROR(NameOps(runs, out, &report));
-  const bool fine = report.outcome() <= ResumeOutcome::kFrameworkDraws;
-  Message shown = fine ? Msg("{}\n", report.Verdict()) : Message();
+  const JudgementKind kind = KindOfOutcome(report.outcome());
+  Message shown = kind == JudgementKind::kBitEqual ? Msg("{}\n", report.Verdict()) : Message();
   if (report.outcome() == ResumeOutcome::kLost && !report.loaded) {
     shown += Msg("the resumed run read nothing by torch.load(): check --resume-args\n");
   }
@@ -264,7 +268,7 @@ Status CertifyResume(AttachRequest request, const ResumeArgs& args, const Comman
     shown += Msg("the first op that noticed, in step {} of {}: {}\n", rank.noticed_step, rank.rank, rank.noticed);
   }
   MSP_RETURN_IF_ERROR(Finish(args.out, context, report.Json(), report.Markdown(), ResumeDocument(report), shown));
-  return EndOf(fine, context, report.Verdict());
+  return EndOf(kind, context, report.Verdict());
 }
 
 Status CertifyTwice(AttachRequest request, const std::string& given, const CommandContext& context) {
@@ -299,7 +303,7 @@ Status CertifyTwice(AttachRequest request, const std::string& given, const Comma
   const bool same = report.Repeats();
   MSP_RETURN_IF_ERROR(Finish(given, context, report.Json(), report.Markdown(), TwiceDocument(report),
                              same ? Msg("{}\n", report.Verdict()) : Message()));
-  return EndOf(same, context, report.Verdict());
+  return EndOf(same ? JudgementKind::kBitEqual : JudgementKind::kBug, context, report.Verdict());
 }
 
 }  // namespace msprobe

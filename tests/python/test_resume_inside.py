@@ -64,6 +64,23 @@ for step in range(first, 7):
     optimizer.step(); optimizer.zero_grad()
     if step + 1 == 2: torch.save({"model": model.state_dict(), "step": 2}, PATH)
 """
+AVERAGED = """
+class Average:
+    def __init__(self): self.count, self.weights = 0, [p.detach().clone() for p in model.parameters()]
+    def update(self):
+        self.count += 1
+        for kept, p in zip(self.weights, model.parameters()): kept.lerp_(p.detach(), 1 / (1 + self.count))
+    def state_dict(self): return {"weights": self.weights}
+    def load_state_dict(self, state): self.weights = state["weights"]
+average = Average()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+first = 0
+if saved: model.load_state_dict(saved["model"]); average.load_state_dict(saved["average"]); first = saved["step"]
+for step in range(first, 7):
+    model(batch(step)).square().mean().backward()
+    optimizer.step(); optimizer.zero_grad(); average.update()
+    if step + 1 == 2: torch.save({"model": model.state_dict(), "average": average.state_dict(), "step": 2}, PATH)
+"""
 
 
 def certify(tmp_path, script, code, save_at="2"):
@@ -114,6 +131,13 @@ def test_a_run_that_ends_before_it_saves_is_told(tmp_path):
 def test_a_count_that_is_an_attribute_of_an_optimizer_is_named(tmp_path):
     (rank,) = certify(tmp_path, OWN, code=1)["ranks"]
     assert any(state["example"] == "optimizer.calls" for state in rank["lost"])
+
+
+def test_a_count_that_an_object_does_not_save_is_named_where_its_state_follows_from_it(tmp_path):
+    (rank,) = certify(tmp_path, AVERAGED, code=1)["ranks"]
+    (lost,) = rank["lost"]
+    assert [name["name"] for name in lost["names"]] == ["average.count"] and (lost["was"], lost["is"]) == ("2", "0")
+    assert "average.weights.0" in lost["explanation"] and rank["difference_after_resume"] is None
 
 
 def test_a_batch_that_follows_from_a_lost_generator_is_no_cause(tmp_path):

@@ -48,6 +48,8 @@ class Resume(Digests):
 
     def begin(self, roots: list) -> None:
         self._roots = list(roots)
+        if self._is_last():
+            self._snapshot(roots)
         self._finish_if_due()
         self._snapshot(roots)
         if self._role == "killed" and self._done >= self._request.save_at + (1 if self._awaited else 0):
@@ -94,6 +96,9 @@ class Resume(Digests):
     def _first_step(self) -> int:
         return self._request.save_at if self._role == "resumed" else 0
 
+    def _is_last(self) -> bool:
+        return self._role != "scout" and 0 < self._request.steps <= self._done - self._request.save_at
+
     def _finish_if_due(self) -> None:
         if self._role == "scout":
             mark = os.path.join(self._request.out, _MARK)
@@ -104,7 +109,7 @@ class Resume(Digests):
                 if text and self._done > int(text):
                     self.exit()
                     raise Finished
-        elif 0 < self._request.steps <= self._done - self._request.save_at:
+        elif self._is_last():
             self.exit()
             raise Finished
 
@@ -114,9 +119,12 @@ class Resume(Digests):
         batch = _tensors(arguments_of(roots[0]))
         state = {"step": self._done, "batch": [checksum(tensor) for tensor in batch], "fetched": self._data.fetched}
         state["loaded"] = [checksum(tensor) for tensor in self._data.last]
-        # Of the steps between, only the batches are asked for.
-        if self._done in (self._first_step(), self._request.save_at):
-            state["states"] = Snapshot(roots, batch + self._data.recent()).kinds
+        # Of the steps between, only the batches are asked for. What the first step after the resume and the last one
+        # leave shows what a number was for.
+        told = (self._first_step(), self._request.save_at, self._request.save_at + 1)
+        if self._done in told or self._is_last():
+            snapshot = Snapshot(roots, batch + self._data.recent())
+            state["states"], state["owners"] = snapshot.kinds, snapshot.owners
             if self._role == "resumed":
                 state["states"]["gradient"] = self._gradients()
         self._before.append(state)

@@ -40,10 +40,14 @@ _OF_TORCH = (
 
 
 class Snapshot:
-    """The states at one moment: `kinds` maps a kind to names and their checksums or values."""
+    """The states at one moment: `kinds` maps a kind to names and their checksums or values.
+
+    `owners` maps the objects of the program to `saves` where they have a state_dict(), else to `holds`.
+    """
 
     def __init__(self, roots: list, batch: list):
         self.kinds: dict = {}
+        self.owners: dict = {}
         self._roots = roots
         self._variables = Variables(_storages(batch), roots)
         self._heap = _Heap()
@@ -206,9 +210,11 @@ class Snapshot:
                 self._taken.add(id(owner))
                 self._leaves("object", self._name(owner), _state_dict(owner))
                 if is_users_module(type(owner).__module__) and hasattr(owner, "__dict__"):
+                    self.owners[self._name(owner)] = "saves"
                     self._numbers_of(owner, self._name(owner))
         for owner in self._heap.of_user:
             if id(owner) not in self._taken and not self._variables.skips(owner):
+                self.owners.setdefault(self._name(owner), "holds")
                 self._loose_value(self._name(owner), owner)
 
     def _loose(self) -> None:
