@@ -51,6 +51,7 @@ struct FirstDifference {
   /// Of a lone op: the one function that the other run calls in the same module, and this one does not. "" if none.
   std::string instead;
   bool of_step = false;     // of kArgument: what the optimizer takes in (optimizer_intake.h), no argument of a call
+  size_t more_calls = 0;    // of kArgument: calls of the same function behind it whose arguments differ, too
   bool clips = false;       // of a lone op: it is the norm by which only that run scales its gradients
   std::string drawn;        // an op in front of it that drew other random numbers; "" if none did
   std::string item;         // ".output.0": the item that is furthest apart

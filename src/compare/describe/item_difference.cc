@@ -58,13 +58,15 @@ ItemDifference StatisticOf(const OpDiff& op, size_t row) {
 
 /// The value of an argument, or what stands for it.
 std::string ArgumentText(const ItemView& item) {
-  std::string out;
-  if (item.shape != "[]" && item.shape != "N/A" && (item.tensor || item.stats[kMax].IsNone())) return item.shape;
-  item.stats[kMax].AppendText(&out);
-  return out;
+  const bool shaped = item.shape != "[]" && item.shape != "N/A" && (item.tensor || item.stats[kMax].IsNone());
+  return shaped ? item.shape : Text(item.stats[kMax]);
 }
 
 constexpr const char* kNotGiven = "(not given)";
+
+ItemDifference OfTypes(const ItemView& a, const ItemView& b) {
+  return {"dtype", std::string(a.dtype), std::string(b.dtype), -1};
+}
 
 }  // namespace
 
@@ -144,7 +146,9 @@ void DescribeArgument(const OpDiff& diff, CompareMode mode, FirstDifference* out
     const int g = diff.rows[i].golden;
     SetItem(diff, diff.target[i], out);
     const ItemView* golden = g == kNoItem ? AtPlaceOf(diff, diff.target[i]) : &diff.golden[static_cast<size_t>(g)];
-    out->difference = {"value", ArgumentText(diff.target[i]), golden ? ArgumentText(*golden) : kNotGiven, -1};
+    const std::string own = ArgumentText(diff.target[i]), other = golden ? ArgumentText(*golden) : kNotGiven;
+    out->difference = {"value", own, other, -1};
+    if (golden && own == other) out->difference = OfTypes(diff.target[i], *golden);
     out->detail = "is " + out->difference.target + " against " + out->difference.golden;
     return;
   }
@@ -162,8 +166,7 @@ void DescribeDType(const OpDiff& diff, FirstDifference* out) {
   for (size_t i = diff.rows_used; i-- > 0;) {
     if (!DTypeChanges(diff, i)) continue;
     SetItem(diff, diff.target[i], out);
-    const ItemView& golden = diff.golden[static_cast<size_t>(diff.rows[i].golden)];
-    out->difference = {"dtype", std::string(diff.target[i].dtype), std::string(golden.dtype), -1};
+    out->difference = OfTypes(diff.target[i], diff.golden[static_cast<size_t>(diff.rows[i].golden)]);
     out->detail = "is of " + out->difference.target + " against " + out->difference.golden;
   }
 }

@@ -150,7 +150,7 @@ class Walk {
     const bool exact = equal_inputs && (!inexact_ || (!anything_ && IsOfNumbers(ops_.NameAt(i), d)));
     out_.verdicts[i] = exact ? VisitExact(i, d) : VisitRounded(i, d);
     if (out_.verdicts[i] == RulerVerdict::kRewritten) return inexact_ = true, OkStatus();
-    const bool idle = d.argument && i == idle_argument_;
+    const bool idle = d.argument && i == idle_.last;
     const float least = Resplit() && !anything_ ? StandsOut() : 1;
     if (!idle && (Scaled(i, d.input) > least || Scaled(i, d.output) > least || d.shapes))
       containers_.AddAncestorsOf(ParseOpName(ops_.NameAt(i)));
@@ -276,7 +276,7 @@ class Walk {
       if (!anything_ && d.argument) {
         if (!d.has_output || d.expected > 1 || Differs(Scaled(i, d.output)))
           return Blame(Kind::kArgument, i, ArgumentVerdict(), d.expected);
-        if (!IsModuleName(name.full) && !rewrites_.Knows(name.full, false)) idle_argument_ = i;
+        if (!IsModuleName(name.full) && !rewrites_.Knows(name.full, false)) idle_.Note(ops_, i);
         return RulerVerdict::kRoundOff;
       }
       if (!anything_ && d.chosen && !flipped_) return Blame(Kind::kInput, i, OnEntry(d, kInfinity), kInfinity);
@@ -382,8 +382,8 @@ class Walk {
         if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;
       } else if (near) {
         lone_.Set(*near, &found);
-      } else if (idle_argument_ != SIZE_MAX && (kind == Kind::kInput || (inexact_ && i - idle_argument_ <= kFew))) {
-        SetIdleArgument(&found);
+      } else if (!idle_.empty() && (kind == Kind::kInput || (inexact_ && i - idle_.last <= kFew))) {
+        idle_.SetOn(in_, &found);
       }
     }
     if (const auto given = later ? std::nullopt : GivenOnOneSide(in_, found, answer_at_)) {
@@ -420,13 +420,6 @@ class Walk {
     return RulerVerdict::kSuspicious;
   }
 
-  /// An argument whose change did not show in its own op.
-  void SetIdleArgument(FirstDifference* found) const {
-    found->kind = Kind::kArgument;
-    found->op = idle_argument_;
-    found->golden_op = in_.plan.golden_of[idle_argument_];
-  }
-
   void FinishWith(const Lone& lone) {
     out_.first.op = std::min(lone.before, ops_.size() - 1);
     lone_.Set(lone, &out_.first);
@@ -442,10 +435,10 @@ class Walk {
     if (anything_ || !IsComplete(in_)) return;
     if (unwritten_.Matters()) return BlameUnwritten();
     if (const Lone* own = lone_.FirstOwnModule()) return FinishWith(*own);
-    if (idle_argument_ != SIZE_MAX) {
-      SetIdleArgument(&out_.first);
+    if (!idle_.empty()) {
+      idle_.SetOn(in_, &out_.first);
       out_.first.verdict = RulerVerdict::kSuspicious;
-      answer_at_ = idle_argument_;
+      answer_at_ = idle_.first;
       return;
     }
     // Nothing behind it was recorded: the op alone is the difference. Training and inference, and two frameworks, are
@@ -478,7 +471,7 @@ class Walk {
   float cancelled_ = 0;   // largest magnitude of a gradient that is zero but for rounding
   float split_ = 0;       // of the shapes at which the runs part
   float loudest_ = 0;     // largest difference so far that only added up
-  size_t idle_argument_ = SIZE_MAX;
+  IdleArguments idle_;
   size_t rounded_zero_ = SIZE_MAX - 1;  // the last op of such values
   size_t last_agreeing_ = 0;            // behind the last op whose values are there and agree
   bool inexact_ = false;                // some value before is not bit-equal

@@ -1,6 +1,7 @@
 #include "compare/first_difference/first_difference.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -40,16 +41,6 @@
 
 namespace msprobe {
 namespace {
-
-/// Largest relative error over the inputs; of a norm in another mode without what it keeps.
-double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
-  double worst = -1;
-  for (size_t i = 0; i < op.rows_used; ++i) {
-    const bool left_out = IsResult(op.target[i].state) || (other_mode && IsRunningStatistic(op.target[i].suffix));
-    if (!left_out) worst = std::max(worst, ShownError(op, i, mode));
-  }
-  return worst;
-}
 
 std::string InputsText(double worst) {
   return worst < 0 ? "" : worst == 0 ? "are equal" : fmt::format("agree to {:.2g}", worst);

@@ -181,5 +181,60 @@ TEST_F(FindingsTest, ALossThatAgreesExcusesNothingWhereTheGradientsDoNot) {
   EXPECT_EQ(d.Answer().item, ".input.1");
 }
 
+/// Two forms of a mask: true where something counts, and numbers that are added to the scores.
+TEST_F(FindingsTest, AMaskInAnotherFormIsNoArgument) {
+  const std::string choice =
+      R"({"type": "torch.Tensor", "dtype": "torch.bool", "shape": [4, 4], "Max": true, "Min": false, "Mean": null, "Norm": null})";
+  const std::string added =
+      R"({"type": "torch.Tensor", "dtype": "torch.float32", "shape": [4, 4], "Max": 0, "Min": -3.4e38, "Mean": -1e37, "Norm": 1e39})";
+  const auto run = [](const std::string& mask, double out, double bias, double masked = 2) {
+    return std::vector{
+        Call("Module.layer.Layer.forward.0", Wide(1) + ", " + mask, Wide(masked)),
+        Call("Module.head.Linear.forward.0", Wide(2), Wide(out), "", R"("bias": )" + TensorOf("8", bias, 2 * bias))};
+  };
+  Write("g", run(added, 3, 0.5));
+  Write("t", run(choice, 3, 0.5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+  // What differs behind it is told by itself.
+  Write("t", run(choice, 3.5, 0.7));
+  EXPECT_EQ(Find().Answer().kind, Kind::kParameter);
+  // A mask that one run alone is given is an argument.
+  Write("t", run("null", 3.5, 0.7, 2.5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kArgument);
+}
+
+/// An optimizer moves a bias without a gradient by rounding alone; beside the results it is nothing.
+TEST_F(FindingsTest, ABiasThatRoundsAwayInTheResultsIsNoDifference) {
+  const auto run = [](double bias, double out) {
+    return std::vector{
+        Call("Functional.linear.0.forward", Wide(2) + ", " + Wide(1) + ", " + TensorOf("8", bias, 2 * bias), Wide(out)),
+        Call("Module.key.Linear.forward.0", Wide(2), Wide(out), "",
+             R"("weight": )" + Wide(1) + R"(, "bias": )" + TensorOf("8", bias, 2 * bias))};
+  };
+  Write("g", run(1.7e-10, 3));
+  Write("t", run(-3.1e-10, 3.0000001));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone) << Find().Answer().name;
+  Write("g", run(0.017, 3));
+  Write("t", run(0.031, 3.02));
+  EXPECT_NE(Find().Answer().kind, Kind::kNone);
+}
+
+TEST_F(FindingsTest, OfCallsWhoseArgumentHasNoEffectTheFirstIsTold) {
+  const auto run = [](double momentum) {
+    std::vector<std::string> ops;
+    for (int i = 0; i < 3; ++i) {
+      ops.push_back(
+          Call(fmt::format("Functional.batch_norm.{}.forward", i), Wide(1 + i) + ", " + Number(momentum), Wide(2 + i)));
+    }
+    return ops;
+  };
+  Write("g", run(0.1));
+  Write("t", run(0.01));
+  const FirstDifference found = Find().Answer();
+  EXPECT_EQ(found.kind, Kind::kArgument);
+  EXPECT_EQ(found.name, "Functional.batch_norm.0.forward");
+  EXPECT_EQ(found.more_calls, 2u);
+}
+
 }  // namespace
 }  // namespace msprobe

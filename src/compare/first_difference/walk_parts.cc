@@ -17,6 +17,20 @@
 
 namespace msprobe {
 
+void IdleArguments::Note(const OpList& ops, size_t i) {
+  const bool again = !empty() && ApiOf(ops.NameAt(last)) == ApiOf(ops.NameAt(i));
+  if (!again) first = i;
+  more_calls = again ? more_calls + 1 : 0;
+  last = i;
+}
+
+void IdleArguments::SetOn(const WalkInput& in, FirstDifference* found) const {
+  found->kind = FirstDifference::Kind::kArgument;
+  found->op = first;
+  found->golden_op = in.plan.golden_of[first];
+  found->more_calls = more_calls;
+}
+
 bool IsComplete(const WalkInput& in) {
   const OpList& ops = in.pair.target->ops();
   for (size_t i = ops.size(); i-- > 0;) {

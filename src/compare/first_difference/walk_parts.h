@@ -7,6 +7,15 @@
 
 namespace msprobe {
 
+/// Arguments that differ and did not show in what their own call gave. Of calls of one function that follow each other
+/// the first is told, and how many there are behind it.
+struct IdleArguments {
+  size_t first = SIZE_MAX, last = SIZE_MAX, more_calls = 0;
+  bool empty() const { return last == SIZE_MAX; }
+  void Note(const OpList& ops, size_t i);
+  void SetOn(const WalkInput& in, FirstDifference* found) const;
+};
+
 /// False for the first part of a comparison that still runs.
 bool IsComplete(const WalkInput& in);
 

@@ -18,10 +18,11 @@ bool IsTensorItem(const ItemView& item);
 bool SaysHowOnly(const ItemView& item);
 
 /// Of an argument that one run alone gives: it is what PyTorch takes where nothing is given, or the other run gives the
-/// same by its place or by its name.
+/// same by its place or by its name, or the same mask in another form.
 bool SaysTheSame(const OpDiff& op, const ItemView& item, bool of_golden);
 
-/// Nothing of either run is in them, or nothing of them gets into it, or one has the other's values and zeros.
+/// Nothing of either run is in them, or nothing of them gets into it, or one has the other's values and zeros, or they
+/// are a bias beside which the results round away.
 bool IsNoValue(const OpDiff& op, size_t row);
 
 /// An input that is read, and of which a part at least is memory that nobody had written in either run.

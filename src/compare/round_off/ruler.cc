@@ -391,7 +391,7 @@ OpDistance DistanceOf(const OpDiff& op, CompareMode mode, const std::function<bo
       Raise(&out.computed, ComputedError(op, i));
       out.input = Single(kInfinity);
       const ItemView* other = AtPlaceOf(op, item);
-      out.one_sided = out.one_sided || IsTensorItem(item) || (other && IsTensorItem(*other));
+      out.one_sided = out.one_sided || IsTensorItem(item) != (other && IsTensorItem(*other));
       if (!out.setting) NoteSetting(op, i, &out);
       continue;
     }

@@ -213,7 +213,9 @@ std::string WhatHappened(const Words& say, const StoryOrigin& o) {
       if (o.what == "requires_grad") return OfGradientFlow(say, o);
       if (o.target.empty()) return say({"argument {} {}", "参数 {} {}"}, ItemText(o), differs);
       return say({"argument {} is {}, in the golden run {}", "参数 {} 为 {}，标杆为 {}"}, ItemText(o),
-                 ShownValue(o, o.target), ShownValue(o, o.golden));
+                 ShownValue(o, o.target), ShownValue(o, o.golden)) +
+             (o.more_calls > 0 ? say({", and in {} more calls", "，另有 {} 次调用也不同"}, o.more_calls)
+                               : std::string());
     case Cause::kMissingOp:
     case Cause::kExtraOp: return OfLoneOp(say, o);
     case Cause::kShape:

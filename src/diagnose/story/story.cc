@@ -78,6 +78,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
   out.instead = d.instead;
   out.clips = d.clips;
   out.of_step = d.of_step;
+  out.more_calls = d.more_calls;
   out.drawn = d.drawn;
   if (d.other_mode) {
     out.mechanism =

@@ -80,6 +80,7 @@ struct StoryOrigin {
   std::string inputs;                   // "are equal", "agree to 3.1e-07"; "" if not known
   std::string instead;                  // of a lone op: what the other run calls in its place; "" if nothing
   bool of_step = false;                 // kArgument: what the optimizer takes in; `item`: optimizer_intake.h
+  size_t more_calls = 0;                // kArgument: calls of the function behind it whose arguments differ, too
   bool clips = false;                   // of a lone op: the norm by which only that run scales its gradients
   bool reordered = false;               // of an input: the same values in other places, by its statistics
   std::string made_by, golden_made_by;  // kInput: whose results came in on both sides; "" if not known
