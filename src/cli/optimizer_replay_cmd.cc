@@ -14,8 +14,7 @@ namespace {
 Status RunOptimizerReplay(const OptimizerReplayRequest& request, const CommandContext& context) {
   MSP_ASSIGN_OR_RETURN(const OptimizerReplayReport report, ReplayOptimizerRecords(request));
   context.json ? PrintJson(OptimizerReplayJson(report)) : PrintForPeople(OptimizerReplayText(report));
-  const bool undecided = !report.a.unjudged.empty() || (report.b && !report.b->unjudged.empty());
-  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {FailOn::kSuspicious, undecided},
+  return StatusOf(Conclude(JudgementsOf(report)), context.fail_on, {FailOn::kSuspicious, report.undecided()},
                   Msg("an optimizer does not do what its hyperparameters say, or the two sides say different things"));
 }
 

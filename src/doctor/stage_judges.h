@@ -26,6 +26,9 @@ std::vector<int> StepsAround(int step);
 /// "loss 3.912 in A, 3.905 in B at step 1 (relative difference 1.8e-03)"
 BothWords PointWords(const std::string& en, const std::string& zh, const CurvePoint& point);
 
+/// "the gradients of B are those of A times 2": what multiplies a loss.
+BothWords FactorWords(double factor);
+
 /// The first step at which a printed curve parts, or may; -1: none.
 int FirstApart(const CurveEvidence& curves);
 int FirstUnsure(const CurveEvidence& curves);

@@ -15,12 +15,17 @@ void AddRecords(const OptimizerEvidence& records, StageResult* out) {
     out->evidence.push_back(caution);
   }
   if (records.term.empty()) {
-    out->evidence.push_back(
-        records.clean
+    BothWords said =
+        records.follows
             ? Both("recorded steps of both optimizers: each does what its hyperparameters say, which are the same",
                    "两侧记录的优化器步骤：均与超参数一致，且超参数相同")
             : Both("recorded steps of both optimizers: they differ from the rule in the same way",
-                   "两侧记录的优化器步骤：与规则的差别相同"));
+                   "两侧记录的优化器步骤：与规则的差别相同");
+    if (records.factor != 1) {
+      const BothWords factor = FactorWords(records.factor);
+      said = {said.en + "; " + factor.en, said.zh + "；" + factor.zh};
+    }
+    out->evidence.push_back(said);
     RaiseVerdict(StageVerdict::kPass, out);
     return;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/message.h"
@@ -174,6 +175,40 @@ bool IsGiven(const RecordDifference& d) {
   return false;
 }
 
+void TakeCautions(std::string_view side, const OptimizerReplay& one, OptimizerEvidence* out) {
+  for (const Message& caution : one.cautions) {
+    out->cautions.push_back({fmt::format("the optimizer of {}: {}", side, caution.English()),
+                             fmt::format("{} 的优化器：{}", side, InLanguage(caution, Language::kChinese))});
+  }
+}
+
+/// The gradients of one side are a multiple of the other's, before any step has moved the weights apart.
+void TakeFactor(const ReplayedPair& pair, OptimizerEvidence* out) {
+  const auto found = std::ranges::find_if(pair.differences, [](const auto& d) { return d.what == "gradient"; });
+  if (found == pair.differences.end() || found->factor == 1 || out->factor != 1 || pair.a.steps.empty()) return;
+  out->factor = found->factor;
+  out->step = static_cast<int>(pair.a.steps.front().step);
+}
+
+/// What is set or computed otherwise in one optimizer; false without that.
+bool TakeDifference(const ReplayedPair& pair, OptimizerEvidence* out) {
+  const auto told = std::ranges::find_if(pair.differences, [](const RecordDifference& d) { return !IsGiven(d); });
+  if (told != pair.differences.end() && FollowsSettings(pair.a) && FollowsSettings(*pair.b)) {
+    out->term = told->what;
+    out->how = FoundWords(fmt::format("the optimizers are set differently: {}: ", told->what),
+                          fmt::format("两侧优化器的设置不同：{}：", told->what), told->text);
+    return true;
+  }
+  const TermFinding* in_b = FindOwnTerm(*pair.b, pair.a);
+  const TermFinding* in_a = in_b ? nullptr : FindOwnTerm(pair.a, *pair.b);
+  const TermFinding* found = in_b ? in_b : in_a;
+  if (!found) return false;
+  out->term = found->term.empty() ? "unknown" : found->term;
+  out->how = in_b ? FoundWords("the optimizer of B: ", "B 的优化器：", found->text)
+                  : FoundWords("the optimizer of A: ", "A 的优化器：", found->text);
+  return true;
+}
+
 }  // namespace
 
 BatchEvidence CompareBatches(const RunFiles& a, const RunFiles& b) {
@@ -287,28 +322,17 @@ OptimizerEvidence CompareOptimizerRecords(const RunFiles& a, const RunFiles& b) 
     return out;
   }
   out.seen = true;
-  out.clean = replay->clean();
-  for (const auto& [side, one] : {std::pair("A", &replay->a), std::pair("B", &*replay->b)}) {
-    for (const Message& caution : one->cautions) {
-      out.cautions.push_back({fmt::format("the optimizer of {}: {}", side, caution.English()),
-                              fmt::format("{} 的优化器：{}", side, InLanguage(caution, Language::kChinese))});
-    }
+  out.notes = replay->unread;
+  out.follows = true;
+  for (const ReplayedPair& pair : replay->pairs) {
+    TakeCautions("A", pair.a, &out);
+    TakeCautions("B", *pair.b, &out);
+    TakeFactor(pair, &out);
+    out.follows = out.follows && pair.a.clean() && pair.b->clean();
   }
-  out.same_gradients =
-      std::ranges::none_of(replay->differences, [](const RecordDifference& d) { return d.what == "gradient"; });
-  const auto told = std::ranges::find_if(replay->differences, [](const RecordDifference& d) { return !IsGiven(d); });
-  if (told != replay->differences.end() && FollowsSettings(replay->a) && FollowsSettings(*replay->b)) {
-    out.term = told->what;
-    out.how = FoundWords("the optimizers are set differently: ", "两侧优化器的设置不同：", told->text);
-    return out;
+  for (const ReplayedPair& pair : replay->pairs) {
+    if (TakeDifference(pair, &out)) break;
   }
-  const TermFinding* in_b = FindOwnTerm(*replay->b, replay->a);
-  const TermFinding* in_a = in_b ? nullptr : FindOwnTerm(replay->a, *replay->b);
-  const TermFinding* found = in_b ? in_b : in_a;
-  if (!found) return out;
-  out.term = found->term.empty() ? "unknown" : found->term;
-  out.how = in_b ? FoundWords("the optimizer of B: ", "B 的优化器：", found->text)
-                 : FoundWords("the optimizer of A: ", "A 的优化器：", found->text);
   return out;
 }
 

@@ -42,10 +42,11 @@ struct GradientEvidence {
 GradientEvidence CompareGradients(const RunFiles& a, const RunFiles& b, bool half);
 
 struct OptimizerEvidence {
-  bool seen = false;            // both have a record
-  bool clean = false;           // both do what their hyperparameters say, and were told the same
-  bool same_gradients = false;  // beyond rounding
-  std::string term;  // that B, and not A, computes otherwise; or the hyperparameter that differs; "" for none
+  bool seen = false;     // both have a record
+  bool follows = false;  // both do what their hyperparameters say, which are the same
+  double factor = 1;     // the gradients of the first recorded step of B are those of A times this
+  int step = -1;         // that step, from 0
+  std::string term;      // that B, and not A, computes otherwise; or the hyperparameter that differs; "" for none
   BothWords how;
   std::vector<BothWords> cautions;  // what hyperparameters say and weights cannot do, of either side
   std::vector<Message> notes;

@@ -19,7 +19,9 @@ struct OptimizerReplayRequest {
   std::string output;  // file of the result as JSON; "" writes none
 };
 
-struct OptimizerReplayReport {
+/// One optimizer of a process, on one side or both.
+struct ReplayedPair {
+  std::string name;  // "rank0/optimizer1"
   OptimizerReplay a;
   std::optional<OptimizerReplay> b;
   std::vector<RecordDifference> differences;  // of what both sides were told and given
@@ -27,6 +29,17 @@ struct OptimizerReplayReport {
   /// Each side did what its hyperparameters say, and neither was told otherwise than the other.
   bool clean() const;
 };
+
+struct OptimizerReplayReport {
+  std::vector<ReplayedPair> pairs;  // at least one
+  std::vector<Message> unread;      // optimizers that cannot be judged: of another formula, or on one side alone
+
+  bool clean() const;
+  bool undecided() const;
+};
+
+/// Rounding of what both sides were given is no finding; that the gradients of one are a multiple of the other's is.
+bool IsFinding(const RecordDifference& difference);
 
 StatusOr<OptimizerReplayReport> ReplayOptimizerRecords(const OptimizerReplayRequest& request);
 

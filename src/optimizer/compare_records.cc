@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 
 #include "base/message.h"
 #include "base/text.h"
 #include "optimizer/name_term.h"
+#include "optimizer/state_digits.h"
 #include "optimizer/weight_values.h"
-#include "tensor/kernels/metrics_sources.h"
 
 namespace msprobe {
 namespace {
@@ -42,9 +41,15 @@ constexpr RuleSwitch kRuleSwitches[] = {{"nesterov", &UpdateRule::nesterov},
 /// The first text of each kind and how often it comes.
 class DifferenceList {
  public:
-  void Add(std::string_view what, const Message& text) {
+  /// A `factor` counts more than what is apart by rounding.
+  void Add(std::string_view what, const Message& text, double factor = 1) {
     auto [at, added] = counts_.emplace(what, 0);
-    if (++at->second == 1) out_.push_back({std::string(what), text});
+    if (++at->second == 1) {
+      out_.push_back({std::string(what), text, factor});
+      return;
+    }
+    const auto found = std::find_if(out_.begin(), out_.end(), [&](const auto& d) { return d.what == what; });
+    if (factor != 1 && found->factor == 1) *found = {std::string(what), text, factor};
   }
   std::vector<RecordDifference> Take() {
     for (RecordDifference& d : out_) {
@@ -122,29 +127,6 @@ void CompareClipping(const std::vector<GradientPair>& steps, DifferenceList* out
                scaled->step, b_clips ? "B" : "A", norm, b_clips ? "A" : "B", other(*scaled)));
 }
 
-/// Whether all values have no more digits than bfloat16 or float16; kUnknown where they have, or are too few to tell.
-DType HeldIn(const RecordedState& state) {
-  constexpr size_t kFewest = 32;
-  const FileTensor& t = state.after;
-  if (!t.data || !IsFloating(t.dtype)) return DType::kUnknown;
-  if (FractionBits(t.dtype) < FractionBits(DType::kFloat32)) return t.dtype;
-  int64_t count = 1;
-  for (const int64_t n : t.shape) count *= n;
-  std::vector<double> values(static_cast<size_t>(count));
-  if (!metrics::ToDoubles(t.dtype, static_cast<const char*>(t.data), values.size(), values.data()))
-    return DType::kUnknown;
-  size_t told = 0;
-  int most = 0;
-  for (const double v : values) {
-    if (v == 0 || !std::isfinite(v)) continue;
-    ++told;
-    most = std::max(most, 53 - std::countr_zero(std::bit_cast<uint64_t>(v) | (uint64_t{1} << 52)));
-  }
-  if (told < kFewest) return DType::kUnknown;
-  if (most <= InfoOf(DType::kBFloat16).digits) return DType::kBFloat16;
-  return most <= InfoOf(DType::kFloat16).digits ? DType::kFloat16 : t.dtype;
-}
-
 void CompareStateTypes(const std::string& where, const RecordedWeight& a, const RecordedWeight& b,
                        DifferenceList* out) {
   for (const auto& [name, state] : a.states) {
@@ -184,9 +166,11 @@ void CompareWeight(const RecordedStep& sa, const RecordedWeight& a, const Record
   if (!grad.equal) {
     const double ratio = grad.aa > 0 ? grad.ab / grad.aa : 0;
     const bool scaled = grad.bb > 0 && std::fabs(grad.ab * grad.ab - grad.aa * grad.bb) < 1e-6 * grad.aa * grad.bb;
-    out->Add("gradient", scaled && std::fabs(ratio - 1) > 1e-3
-                             ? Msg("{}: the gradient of B is that of A times {:.6g}", where, ratio)
-                             : Msg("{}: apart by {:.4g} ulp", where, grad.worst_ulp));
+    if (scaled && std::fabs(ratio - 1) > 1e-3) {
+      out->Add("gradient", Msg("{}: the gradient of B is that of A times {:.6g}", where, ratio), ratio);
+    } else {
+      out->Add("gradient", Msg("{}: apart by {:.4g} ulp", where, grad.worst_ulp));
+    }
   }
   if (!after.equal) out->Add("weight_after", Msg("{}: apart by {:.4g} ulp after the step", where, after.worst_ulp));
 }

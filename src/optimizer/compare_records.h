@@ -11,8 +11,9 @@
 namespace msprobe {
 
 struct RecordDifference {
-  std::string what;  // "weight_decay", "gradient", "weight"
-  Message text;      // a sentence with the values of A and B
+  std::string what;   // "weight_decay", "gradient", "weight"
+  Message text;       // a sentence with the values of A and B
+  double factor = 1;  // of gradients: those of B are those of A times this
 };
 
 /// Hyperparameters of the same weight at the same step, gradients, states before the step, and weights after it in ulp.

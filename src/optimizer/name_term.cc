@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/message.h"
+#include "base/text.h"
+#include "optimizer/state_digits.h"
 #include "optimizer/terms.h"
 
 namespace msprobe {
@@ -55,7 +57,8 @@ class TermSearch {
       UpdateRule rule = RuleOf(sample);
       size_t count = 0;
       for (const UpdateTerm* term : terms) count += term->apply(fitted_.at({sample.step, sample.group}), &rule);
-      applied = applied || count == terms.size();
+      // Two terms of which one takes back what the other does are none.
+      applied = applied || (count == terms.size() && !IsSameRule(RuleOf(sample), rule));
       const WeightCheck check = CheckUpdate(rule, sample.values);
       if (!check.computed || !check.fine()) return false;
     }
@@ -175,6 +178,29 @@ TermFinding ScaleFinding(const OptimizerRecord& record, const std::vector<StepNo
   return out;
 }
 
+/// The states that are kept with fewer digits than their type has.
+Message StateTypeText(const OptimizerRecord& record, const std::vector<ReplayedWeight>& weights,
+                      const TermScope& scope) {
+  std::map<std::string, std::pair<DType, DType>> found;
+  for (const RecordedStep& step : record.steps) {
+    for (const size_t at : scope) {
+      const RecordedWeight* weight = FindWeight(step, weights[at].name, at);
+      if (!weight) continue;
+      for (const auto& [name, state] : weight->states) {
+        const DType held = HeldIn(state);
+        if (held == DType::kUnknown || FractionBits(held) >= FractionBits(state.after.dtype)) continue;
+        found.emplace(name, std::pair{held, state.after.dtype});
+      }
+    }
+  }
+  std::vector<Message> out;
+  for (const auto& [name, types] : found) {
+    out.push_back(Msg("{} is of type {} and keeps only the digits of {}", OneLine(name), DTypeName(types.second),
+                      DTypeName(types.first)));
+  }
+  return Joined(out, Msg("; "));
+}
+
 Message NumberText(const UpdateRule& before, const UpdateRule& after, std::string_view id) {
   const auto both = [&](std::string_view name, double a, double b) {
     return Msg("the group says {} {:.6g}, the update has {:.6g}", name, a, b);
@@ -188,10 +214,11 @@ Message NumberText(const UpdateRule& before, const UpdateRule& after, std::strin
 }
 
 TermFinding Describe(const OptimizerRecord& record, const std::vector<StepNorm>& norms, const TermSearch& search,
-                     const UpdateTerm& term) {
+                     const UpdateTerm& term, const std::vector<ReplayedWeight>& weights, const TermScope& scope) {
   if (term.id == "gradient_scale") return ScaleFinding(record, norms, search);
   TermFinding out{std::string(term.id), KnownText(term.text), {}, {}, {}};
   if (term.id == "lr") out.text = RateText(record, search);
+  if (term.id == "state_dtype") out.text = StateTypeText(record, weights, scope);
   if (term.id != "lr" && (IsFittedTerm(term.id) || term.id == "eps")) {
     const TermSample& last = search.samples().back();
     UpdateRule rule = search.RuleOf(last);
@@ -211,7 +238,7 @@ std::optional<TermFinding> Explain(const OptimizerRecord& record, const std::vec
     if (out && (IsFittedTerm(term.id) || out->term == term.id)) continue;
     if (!search.Explains({&term})) continue;
     if (!out) {
-      out = Describe(record, norms, search, term);
+      out = Describe(record, norms, search, term, weights, scope);
     } else {
       out->others.emplace_back(term.id);
     }
@@ -220,8 +247,8 @@ std::optional<TermFinding> Explain(const OptimizerRecord& record, const std::vec
   for (const UpdateTerm& a : UpdateTerms()) {
     for (const UpdateTerm& b : UpdateTerms()) {
       if (&a >= &b || a.id == b.id || !search.Explains({&a, &b})) continue;
-      TermFinding both = Describe(record, norms, search, a);
-      const TermFinding second = Describe(record, norms, search, b);
+      TermFinding both = Describe(record, norms, search, a, weights, scope);
+      const TermFinding second = Describe(record, norms, search, b, weights, scope);
       both.term += " + " + second.term;
       both.text = Msg("{}; {}", both.text, second.text);
       return both;

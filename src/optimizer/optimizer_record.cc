@@ -164,19 +164,21 @@ class StepReader {
   StepBuilder builder_;
 };
 
-/// The first directory in `path` whose name is `word` and a number.
-std::string FirstNumbered(const std::string& path, std::string_view word, const std::vector<std::string>& names,
-                          std::vector<std::string>* others) {
-  std::string first;
-  for (const std::string& name : names) {
-    if (!StartsWith(name, word) || !IsDigits(std::string_view(name).substr(word.size()))) continue;
-    if (first.empty()) {
-      first = JoinPath(path, name);
-    } else {
-      others->push_back(name);
-    }
-  }
-  return first;
+/// The directories in `path` whose names are `word` and a number, in the order of the numbers; "" without one.
+StatusOr<std::vector<std::string>> Numbered(const std::string& path, std::string_view word) {
+  MSP_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
+  std::erase_if(names, [&](const std::string& name) {
+    return !StartsWith(name, word) || !IsDigits(std::string_view(name).substr(word.size()));
+  });
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() < b.size() : a < b;
+  });
+  if (names.empty()) names.emplace_back();
+  return names;
+}
+
+std::string Below(const std::string& path, const std::string& name) {
+  return path.empty() ? name : name.empty() ? path : JoinPath(path, name);
 }
 
 }  // namespace
@@ -263,22 +265,20 @@ void StepBuilder::Finish() {
   });
 }
 
+StatusOr<std::vector<std::string>> OptimizersOfRecord(const std::string& path) {
+  std::vector<std::string> out;
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, Numbered(path, "rank"));
+  for (const std::string& rank : ranks) {
+    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> optimizers, Numbered(Below(path, rank), "optimizer"));
+    for (const std::string& optimizer : optimizers) out.push_back(Below(rank, optimizer));
+  }
+  return out;
+}
+
 StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const OptimizerOverrides& overrides) {
   OptimizerRecord out;
-  std::string at = path;
-  for (const std::string_view word : {"rank", "optimizer"}) {
-    MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(at));
-    std::vector<std::string> others;
-    const std::string first = FirstNumbered(at, word, names, &others);
-    if (first.empty()) continue;
-    at = first;
-    if (!others.empty()) {
-      out.notes.push_back(Msg("{} is replayed; {} others beside it are not: give their directories one by one",
-                              OneLine(at), others.size()));
-    }
-  }
-  out.path = at;
-  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(at));
+  out.path = path;
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   std::vector<std::string> steps;
   for (const std::string& name : names) {
     if (StartsWith(name, "step") && IsDigits(std::string_view(name).substr(4)) && name.size() < 20)
@@ -295,7 +295,7 @@ StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const Opt
   if (steps.size() > kMaxRecordedSteps) steps.resize(kMaxRecordedSteps);
   for (const std::string& name : steps) {
     out.steps.emplace_back();
-    const std::string directory = JoinPath(at, name);
+    const std::string directory = JoinPath(path, name);
     MSP_RETURN_IF_ERROR(StepReader(directory, &out.steps.back()).Read(overrides));
     for (const Message& note : out.steps.back().notes) out.notes.push_back(Msg("{}: {}", name, note));
   }

@@ -73,8 +73,11 @@ class StepBuilder {
   std::unordered_map<std::string, size_t> places_;
 };
 
-/// `path`: a directory of msprobe.pytorch.OptimizerRecord, or one of the directories rank0/optimizer0 in it; of several
-/// the first rank and optimizer. kBadInput with what is missing and what to do.
+/// The directories rank0/optimizer0, ... of a directory of msprobe.pytorch.OptimizerRecord, under their names in it;
+/// "" stands for `path` itself where it has none.
+StatusOr<std::vector<std::string>> OptimizersOfRecord(const std::string& path);
+
+/// `path`: one of the directories rank0/optimizer0 of a record. kBadInput with what is missing and what to do.
 StatusOr<OptimizerRecord> ReadOptimizerRecord(const std::string& path, const OptimizerOverrides& overrides);
 
 /// The rule of an optimizer with its usual hyperparameters; kUsage for one that is not known.

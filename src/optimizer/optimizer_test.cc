@@ -105,6 +105,57 @@ TEST(TermsTest, EachChangesTheRuleOrSaysThatItDoesNot) {
   }
 }
 
+TEST(TermsTest, TwoOfWhichOneTakesBackTheOtherChangeNothing) {
+  UpdateRule rule = AdamWRule();
+  FittedNumbers fitted;
+  fitted.weight_decay = FittedNumber{rule.weight_decay * 1.004, 0.01};  // the same but for chance
+  UpdateRule both = rule;
+  size_t applied = 0;
+  for (const UpdateTerm& term : UpdateTerms()) {
+    if (term.id == "weight_decay_missing" || term.id == "weight_decay") applied += term.apply(fitted, &both);
+  }
+  EXPECT_EQ(applied, 2u);
+  EXPECT_TRUE(IsSameRule(rule, both));
+  both.beta2 = 0.95;
+  EXPECT_FALSE(IsSameRule(rule, both));
+}
+
+TEST(TermsTest, AStateThatLosesDigitsIsFound) {
+  WeightValues in;
+  in.shape = {64};
+  for (auto& state : in.states) state.recorded = false;
+  for (const StateRole role : {StateRole::kFirst, StateRole::kSecond}) {
+    StateValues& state = in.states[static_cast<size_t>(role)];
+    state.recorded = state.had_before = true;
+    state.before.assign(64, 0);
+  }
+  UpdateRule rule = AdamWRule();
+  const auto fill = [&](bool coarse) {
+    in.before.clear(), in.after.clear(), in.grad.clear();
+    for (StateValues& state : in.states) state.after.clear();
+    for (int i = 1; i <= 64; ++i) {
+      const double g = 0.01 * i + 0.003, v = 0.001 * g * g, w = 0.1 * i;
+      const int exponent = std::ilogb(v) - 7;
+      const double kept = coarse ? std::ldexp(std::nearbyint(std::ldexp(v, -exponent)), exponent) : v;
+      in.before.push_back(w);
+      in.grad.push_back(g);
+      in.states[0].after.push_back(static_cast<float>(0.1 * g));
+      in.states[1].after.push_back(static_cast<float>(kept));
+    }
+    in.after = ApplyRule(rule, in).weight;
+    NumberFit fit;
+    fit.Add(rule, in);
+    return fit.Result();
+  };
+  EXPECT_EQ(fill(false).held_bits, 0);
+  EXPECT_TRUE(CheckUpdate(rule, in).fine());
+  const FittedNumbers fitted = fill(true);
+  EXPECT_EQ(fitted.held_bits, 7);
+  EXPECT_FALSE(CheckUpdate(rule, in).fine());
+  rule.held_bits = fitted.held_bits;
+  EXPECT_TRUE(CheckUpdate(rule, in).fine());
+}
+
 TEST(OptimizerKindTest, NamesOfClasses) {
   EXPECT_EQ(ParseOptimizerKind("FusedAdam"), OptimizerKind::kAdam);
   EXPECT_EQ(ParseOptimizerKind("AdamWeightDecay"), OptimizerKind::kAdamW);

@@ -152,6 +152,8 @@ constexpr UpdateTerm kTerms[] = {
      [](const FittedNumbers&, UpdateRule* r) {
        return r->kind == OptimizerKind::kMuon && Set(&r->adjust_lr, std::string("match_rms_adamw"));
      }},
+    {"state_dtype", "a state is kept with fewer digits than its type has",
+     [](const FittedNumbers& f, UpdateRule* r) { return f.held_bits > 0 && Set(&r->held_bits, f.held_bits); }},
     {"eps", "eps has another value", SetEps<-5>},
     {"eps", "eps has another value", SetEps<-6>},
     {"eps", "eps has another value", SetEps<-7>},
@@ -210,6 +212,10 @@ std::optional<FittedNumber> NumberFit::Ratio::value() const {
 
 void NumberFit::Add(const UpdateRule& rule, const WeightValues& values) {
   if (values.grad.size() != values.before.size()) return;
+  for (size_t role = 0; role < kStateRoles; ++role) {
+    dtypes_[role] = values.states[role].dtype;
+    for (const double v : values.states[role].after) digits_[role].Add(v);
+  }
   switch (rule.kind) {
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW: AddAdam(rule, values); break;
@@ -289,6 +295,12 @@ FittedNumbers NumberFit::Result() const {
   out.beta2 = beta2_.value();
   out.weight_decay = decay_.value();
   out.gradient_scale = scale_.value();
+  for (size_t role = 0; role < kStateRoles; ++role) {
+    const DType held = digits_[role].Held(dtypes_[role]);
+    if (held == DType::kUnknown || FractionBits(held) >= FractionBits(dtypes_[role])) continue;
+    const int bits = FractionBits(held);
+    out.held_bits = out.held_bits == 0 ? bits : std::min(out.held_bits, bits);
+  }
   const double determinant = aa_ * bb_ - ab_ * ab_;
   if (determinant > 1e-9 * aa_ * bb_) {
     constexpr double kNoise = 1e-4;

@@ -1,12 +1,14 @@
 // The terms of an update that implementations get wrong, as changes of a rule.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "optimizer/state_digits.h"
 #include "optimizer/update_rule.h"
 #include "optimizer/weight_values.h"
 
@@ -19,6 +21,7 @@ struct FittedNumber {
 /// What the recorded numbers of a step say the hyperparameters were; none where they do not tell.
 struct FittedNumbers {
   std::optional<FittedNumber> lr, beta1, beta2, weight_decay, gradient_scale, momentum, dampening;
+  int held_bits = 0;  // of the fraction of the state with the fewest, where that is less than its type has; else 0
 };
 
 struct UpdateTerm {
@@ -54,6 +57,8 @@ class NumberFit {
   void AddSgd(const UpdateRule& rule, const WeightValues& values);
   void AddWeight(const UpdateRule& rule, const WeightValues& values);
 
+  std::array<UsedDigits, kStateRoles> digits_;
+  std::array<DType, kStateRoles> dtypes_{};
   Ratio lr_, beta1_, beta2_, decay_, scale_;
   double aa_ = 0, ab_ = 0, bb_ = 0, ay_ = 0, by_ = 0;  // buffer and gradient against the new buffer
 };

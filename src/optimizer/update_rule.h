@@ -62,6 +62,7 @@ struct UpdateRule {
   bool in_float = false;                        // the corrections are computed in float32 (capturable)
   bool frozen = false;                          // neither weight nor states change
   double noise = 0;                             // of numbers that were fitted, relative
+  int held_bits = 0;  // of the fraction of what is kept of the states; 0: as many as their type has
   // Adafactor
   double beta2_decay = -0.8, eps1 = std::numeric_limits<double>::quiet_NaN(), eps2 = 1e-3, d = 1;
   bool relative_step = true, clips_update = true, scales_by_weight = true;
@@ -72,5 +73,8 @@ struct UpdateRule {
   int64_t newton_steps = 5;
   std::string adjust_lr;  // "original", "match_rms_adamw"
 };
+
+/// Whether both do the same, but for what chance may do to numbers that were fitted.
+bool IsSameRule(const UpdateRule& a, const UpdateRule& b);
 
 }  // namespace msprobe

@@ -25,14 +25,21 @@ double RmsOf(const std::vector<double>& values) {
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-void CheckStates(const WeightValues& values, const UpdatedWeight& updated, double unit, double rule_noise,
+/// What rounds a state: its type, or the digits that are kept of it.
+double StateUlp(double value, DType dtype, int held_bits) {
+  const double ulp = UlpAt(value, dtype);
+  if (held_bits == 0 || held_bits >= FractionBits(dtype) || value == 0 || !std::isfinite(value)) return ulp;
+  return std::max(ulp, std::ldexp(1.0, std::ilogb(value) - held_bits));
+}
+
+void CheckStates(const WeightValues& values, const UpdatedWeight& updated, double unit, const UpdateRule& rule,
                  WeightCheck* out) {
   for (size_t role = 0; role < kStateRoles; ++role) {
     const std::vector<double>& expected = updated.states[role];
     const StateValues& state = values.states[role];
     for (size_t i = 0; i < expected.size() && i < state.after.size(); ++i) {
-      const double allowed =
-          1.1 * UlpAt(expected[i], state.dtype) + (kStateOperations * unit + rule_noise) * updated.magnitudes[role][i];
+      const double allowed = 1.1 * StateUlp(expected[i], state.dtype, rule.held_bits) +
+                             (kStateOperations * unit + rule.noise) * updated.magnitudes[role][i];
       Judge(state.after[i], expected[i], allowed, &out->states[role]);
     }
   }
@@ -70,6 +77,8 @@ WeightCheck CheckUpdate(const UpdateRule& rule, const WeightValues& values) {
   out.computed = updated.computed;
   if (!updated.computed) return out;
   const double unit = std::ldexp(1.0, -FractionBits(values.coarsest) - 1);
+  // The update may take a state before or after it is rounded to the digits that are kept of it.
+  const double held = rule.held_bits > 0 ? std::ldexp(1.0, -rule.held_bits - 1) : 0;
   // Decay and update round one behind the other; in float32 the factor of the decay does so, too.
   const double roundings = FractionBits(values.dtype) >= 23 ? 2.1 : 1.1;
   const double rms = updated.noise > 0 ? RmsOf(updated.change) : 0;
@@ -77,7 +86,7 @@ WeightCheck CheckUpdate(const UpdateRule& rule, const WeightValues& values) {
     const double size = updated.sizes[i];
     const double largest = std::max(std::fabs(values.before[i]), std::fabs(updated.weight[i]));
     const double ulp = UlpAt(largest, values.dtype);
-    const double allowed = roundings * ulp + (kOperations * unit + rule.noise) * size +
+    const double allowed = roundings * ulp + (kOperations * unit + rule.noise + held) * size +
                            updated.noise * std::max(size, rms) +
                            rule.noise * std::fabs(rule.lr * rule.weight_decay * values.before[i]);
     Judge(values.after[i], updated.weight[i], allowed, &out.weight);
@@ -88,7 +97,7 @@ WeightCheck CheckUpdate(const UpdateRule& rule, const WeightValues& values) {
                       std::fabs(values.after[i] - values.before[i]) > 0.9 * UlpAt(values.before[i], values.dtype);
     out.lost += values.after[i] == values.before[i] && updated.weight[i] != values.before[i];
   }
-  CheckStates(values, updated, unit, rule.noise, &out);
+  CheckStates(values, updated, unit, rule, &out);
   return out;
 }
 

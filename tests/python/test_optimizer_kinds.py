@@ -166,3 +166,6 @@ def test_a_state_that_one_side_keeps_in_bfloat16_is_named(tmp_path):
     done = json.loads(run(["optimizer_replay", a, b, "--json"], check=False).stdout)
     (says,) = [d["says"] for d in done["differences"] if d["what"] == "state_dtype"]
     assert "exp_avg are kept in bfloat16 by A and in float32 by B" in says
+    (finding,) = done["a"]["findings"]
+    assert finding["term"] == "state_dtype" and "keeps only the digits of bfloat16" in finding["says"]
+    assert done["b"]["clean"]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -232,8 +233,26 @@ def test_every_optimizer_of_a_process(tmp_path):
             weight.grad = torch.ones(3)
             torch.optim.SGD([weight], lr=0.5).step()
     result = replay(tmp_path / "r")
-    assert any("1 others beside it are not" in note for note in result["a"]["notes"])
+    assert result["name"] == "rank0/optimizer0" and [more["name"] for more in result["more"]] == ["rank0/optimizer1"]
+    assert result["clean"] and result["unread"] == []
     assert replay(tmp_path / "r" / "rank0" / "optimizer1")["clean"]
+
+
+def test_the_worst_of_several_optimizers_decides(tmp_path):
+    path = mutants.train(tmp_path / "r", make("AdamW"))
+    faulty = mutants.train(tmp_path / "f", make("AdamW", "swapped_betas"))
+    shutil.copytree(faulty / "rank0" / "optimizer0", path / "rank0" / "optimizer1")
+    result = replay(path, code=1)
+    assert result["a"]["clean"] and not result["clean"]
+    assert [finding["term"] for finding in result["more"][0]["a"]["findings"]] == ["swapped_betas"]
+    told = run(["optimizer_replay", path], check=False).stdout
+    assert "1 of 2 optimizers do what their hyperparameters say" in told
+    # One that the other side lacks is not judged, and that is no success.
+    shutil.rmtree(path / "rank0" / "optimizer1")
+    shutil.copytree(path, tmp_path / "b")
+    shutil.copytree(path / "rank0" / "optimizer0", path / "rank0" / "optimizer1")
+    (why,) = replay(path, tmp_path / "b", code=5)["unread"]
+    assert "has no partner on the other side" in why
 
 
 def test_bad_input_is_one_line(tmp_path):
