@@ -143,6 +143,34 @@ TEST(Diagnosis, ASettingOfACallIsTheCauseThoughTheLossesAgree) {
   EXPECT_EQ(d.cause, "argument Functional.silu.1.forward");
 }
 
+TEST(Diagnosis, SmallDifferencesOfWhichNothingComesAreRounding) {
+  DoctorEvidence agreeing = AgreeingWith(Cause::kGrows);
+  agreeing.dumps.origin->verdict = "bug";
+  EXPECT_EQ(Diagnose(agreeing).outcome, Diagnosis::Outcome::kRounding);
+  DoctorEvidence module = agreeing;
+  module.graft = Growing(GraftEvidence::Outcome::kModule).graft;
+  EXPECT_EQ(Diagnose(module).outcome, Diagnosis::Outcome::kParted);
+  DoctorEvidence parting = agreeing;
+  parting.curves.norm = PartingAt(5, 1e-4).curves.loss;
+  EXPECT_EQ(Diagnose(parting).outcome, Diagnosis::Outcome::kUndecided);
+}
+
+TEST(Diagnosis, AMultipleOfTheGradientsIsNamed) {
+  DoctorEvidence evidence = PartingAt(30, 0);
+  evidence.curves.norm = PartingAt(0, 3).curves.loss;  // four times
+  EXPECT_NE(Diagnose(evidence).cause_text.en.find("those of A times 4:"), std::string::npos);
+  evidence.curves.norm = PartingAt(0, 0.7).curves.loss;
+  EXPECT_EQ(Diagnose(evidence).cause_text.en, "the gradients of step 1 differ");
+  // Records of the optimizers show it exactly.
+  evidence.optimizer.seen = evidence.optimizer.follows = true;
+  evidence.optimizer.step = 0;
+  evidence.optimizer.factor = 1.7;
+  const Diagnosis d = Diagnose(evidence);
+  EXPECT_NE(d.cause_text.en.find("times 1.7:"), std::string::npos);
+  const auto& said = d.results[static_cast<size_t>(StageId::kOptimizer)].evidence.front().en;
+  EXPECT_NE(said.find("each does what its hyperparameters say"), std::string::npos) << said;
+}
+
 TEST(Diagnosis, StepsThatAreCutOtherwiseAgreeWhereAllLossesDo) {
   DoctorEvidence evidence = AgreeingWith(Cause::kShape);
   evidence.dumps.origin.reset();

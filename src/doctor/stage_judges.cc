@@ -79,6 +79,19 @@ bool AddAgreeing(const DoctorEvidence& evidence, StageResult* out) {
   return false;
 }
 
+/// Small differences that add up from op to op, of which nothing comes: rounding of another order, as of another
+/// algorithm of a convolution. Not where a module gives something else with the inputs of A.
+bool AddRounding(const DoctorEvidence& evidence, StageResult* out) {
+  const bool module = evidence.graft.outcome == GraftEvidence::Outcome::kModule;
+  if (evidence.dumps.origin->origin.cause != Cause::kGrows || !AllStepsAgree(evidence.curves) || module) return false;
+  AddStory(evidence.dumps, out);
+  RaiseVerdict(StageVerdict::kPass, out);
+  out->evidence.push_back(
+      Both("no op stands out, and the losses and norms of all {} steps agree: rounding of another order",
+           "没有突出的算子，且全部 {} 步的 loss 与 norm 一致：不同次序的舍入", evidence.curves.loss.points.size()));
+  return true;
+}
+
 /// Small differences that add up: what B's modules give with the inputs of A tells whether one of them is at work.
 void TakeGraft(const DoctorEvidence& evidence, StageResult* out) {
   const GraftEvidence& graft = evidence.graft;
@@ -119,7 +132,7 @@ bool AddDumpVerdict(const DoctorEvidence& evidence, StageId stage, StageResult* 
   const DumpEvidence& dumps = evidence.dumps;
   if (dumps.origin && dumps.origin->stage == stage) {
     const StoryOrigin& origin = dumps.origin->origin;
-    if (AddAgreeing(evidence, out)) return true;
+    if (AddRounding(evidence, out) || AddAgreeing(evidence, out)) return true;
     out->verdict = StageVerdict::kDiffers;
     out->step = std::max(dumps.origin->step, 0);
     out->cause = CauseKey(origin);
