@@ -10,7 +10,9 @@
 #include "compare/describe/six_digits.h"
 #include "compare/round_off/at_place.h"
 #include "compare/round_off/no_value.h"
+#include "compare/round_off/norm_mode.h"
 #include "compare/round_off/other_call.h"
+#include "compare/round_off/ruler.h"
 #include "compare/round_off/settings.h"
 #include "ops/argument_names.h"
 #include "ops/op_name.h"
@@ -169,6 +171,15 @@ void DescribeDType(const OpDiff& diff, FirstDifference* out) {
     out->difference = OfTypes(diff.target[i], diff.golden[static_cast<size_t>(diff.rows[i].golden)]);
     out->detail = "is of " + out->difference.target + " against " + out->difference.golden;
   }
+}
+
+double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
+  double worst = -1;
+  for (size_t i = 0; i < op.rows_used; ++i) {
+    if (IsResult(op.target[i].state) || (other_mode && IsRunningStatistic(op.target[i].suffix))) continue;
+    worst = std::max(worst, ShownError(op, i, mode));
+  }
+  return worst;
 }
 
 }  // namespace msprobe

@@ -27,6 +27,9 @@ std::string ExchangedWith(const OpDiff& op, size_t row);
 /// numbers, and tensors of one value.
 std::string LooksOf(const ItemView& item);
 
+/// Largest relative error over the inputs of an op; in another mode without what a norm keeps.
+double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode);
+
 /// "weight" of ".input.1" of a call with these items; "" where the name is not known.
 std::string_view NameOfArgument(std::string_view op, std::span<const ItemView> items, std::string_view item);
 

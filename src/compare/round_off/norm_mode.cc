@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "compare/round_off/no_value.h"
-#include "compare/round_off/ruler.h"
 #include "ops/op_name.h"
 
 namespace msprobe {
@@ -57,15 +56,6 @@ bool TakesRunningStatistic(std::string_view op, std::string_view item) {
 bool IsKept(std::string_view op, const ItemView& a, const ItemView& b) {
   const bool buffer = !a.Buffer().empty() || !b.Buffer().empty() || TakesRunningStatistic(op, a.suffix);
   return a.state == ItemState::kParameter || (!IsResult(a.state) && buffer);
-}
-
-double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode) {
-  double worst = -1;
-  for (size_t i = 0; i < op.rows_used; ++i) {
-    if (IsResult(op.target[i].state) || (other_mode && IsRunningStatistic(op.target[i].suffix))) continue;
-    worst = std::max(worst, ShownError(op, i, mode));
-  }
-  return worst;
 }
 
 }  // namespace msprobe

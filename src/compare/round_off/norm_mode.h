@@ -25,7 +25,4 @@ bool IsKept(std::string_view op, const ItemView& a, const ItemView& b);
 /// Whether a function of a norm is given them there, where the dump does not say which buffer it is.
 bool TakesRunningStatistic(std::string_view op, std::string_view item);
 
-/// Largest relative error over the inputs of an op; in another mode without what a norm keeps.
-double InputErrorOf(const OpDiff& op, CompareMode mode, bool other_mode);
-
 }  // namespace msprobe
