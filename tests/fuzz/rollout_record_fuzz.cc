@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     (void)TokenStage(train, rollout, pairs);
     (void)SamplingStage(pairs);
     (void)RoutingStage(pairs);
-    (void)RoundOffStage({}, GapsOf(pairs));
+    (void)RoundOffStage({}, GapsOf(pairs), {});
   }
   return 0;
 }
