@@ -16,6 +16,7 @@
 #include "compare/describe/six_digits.h"
 #include "compare/first_difference/difference_walk.h"
 #include "compare/first_difference/gradient_flow.h"
+#include "compare/first_difference/lone_ops.h"
 #include "compare/first_difference/optimizer_intake.h"
 #include "compare/first_difference/optimizer_step.h"
 #include "compare/first_difference/other_differences.h"
