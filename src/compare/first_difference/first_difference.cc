@@ -274,6 +274,51 @@ Status DescribeAll(const Describer& describer, Differences* out) {
   return OkStatus();
 }
 
+/// Where an op is called otherwise and its result differs, but nothing behind it does, what follows makes it good: the
+/// runs only compute a value in two ways, as a mean that is a sum divided later.
+void ForgetWhatIsMadeGood(const WalkInput& in, WalkResult* walk) {
+  constexpr size_t kFewest = 4;  // gradients that agree
+  const FirstDifference& first = walk->first;
+  const OpList& ops = in.pair.target->ops();
+  const bool both = in.plan.target_only() > 0 || !in.plan.golden_only.empty();
+  if (first.kind != FirstDifference::Kind::kArgument || walk->source.kind != FirstDifference::Kind::kNone || !both)
+    return;
+  if (in.plan.cross || in.distances[first.op].output <= 1) return;
+  size_t agree = 0;
+  std::vector<size_t> own{first.op};  // and its backward call, of whatever number
+  for (size_t i = first.op + 1; i < ops.size(); ++i) {
+    const NameParts name = ParseOpName(ops.NameAt(i));
+    const bool backward = name.direction == OpDirection::kBackward;
+    if (Begins(walk->verdicts[i]) || walk->verdicts[i] == RulerVerdict::kInherited) {
+      if (!backward || ApiOf(name.full) != ApiOf(ops.NameAt(first.op))) return;
+      own.push_back(i);
+    } else if (backward && walk->verdicts[i] != RulerVerdict::kNone) {
+      ++agree;
+    }
+  }
+  if (agree < kFewest) return;
+  for (const size_t i : own) {
+    walk->verdicts[i] = walk->contexts[i].verdict = RulerVerdict::kRewritten;
+  }
+  walk->first = FirstDifference();
+  walk->answer_at = ops.size();
+}
+
+/// The modules with parameters that only one run calls explain that only its step changes them.
+void BlameOneSided(const WalkInput& in, OptimizerForms* forms) {
+  FirstDifference& intake = forms->intake;
+  if (intake.item != ".parameters") return;
+  const bool golden = std::stoul(intake.difference.target) < std::stoul(intake.difference.golden);
+  const auto module = std::ranges::find(in.one_sided, golden, &OneSidedModule::golden);
+  if (module == in.one_sided.end()) return;
+  FirstDifference found;
+  found.kind = golden ? FirstDifference::Kind::kMissingOp : FirstDifference::Kind::kExtraOp;
+  found.op = golden ? intake.op : module->op;
+  found.golden_op = golden ? module->op : kNoOp;
+  found.verdict = RulerVerdict::kSuspicious;
+  intake = std::move(found);
+}
+
 /// Several ops of a step are given one setting.
 void DropRepeatedSettings(Differences* out) {
   const auto same = [](const FirstDifference& a, const FirstDifference& b) {
@@ -303,7 +348,9 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
   MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, out));
   if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
   MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
+  BlameOneSided(in, &forms);
   WeighOptimizers(std::move(forms), walk, out);
+  if (out->first.name.empty()) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
   MSP_RETURN_IF_ERROR(NameSetting(pair, &out->first));
   for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
   DropRepeatedSettings(out);
@@ -382,6 +429,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
     MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
     MSP_RETURN_IF_ERROR(MoveToAssignment(input, &walk));
+    ForgetWhatIsMadeGood(input, &walk);
     return FindMaker(input, &walk);
   }));
   out.other_forms = other_forms.modules;

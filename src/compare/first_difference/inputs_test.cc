@@ -189,6 +189,27 @@ TEST_F(FindingsTest, RunningStatisticsAreKnownByTheirPlace) {
   EXPECT_TRUE(d.Answer().buffer);
 }
 
+/// A mean that is a sum divided later: the gradients agree.
+TEST_F(FindingsTest, WhatFollowsMakesAnotherCallGood) {
+  const auto run = [](bool sums, double gradient) {
+    const std::string reduction = sums ? "sum" : "mean";
+    std::vector<std::string> ops;
+    for (int i = 0; i < 5; ++i) ops.push_back(Call(fmt::format("Functional.linear.{}.forward", i), Wide(1), Wide(2)));
+    ops.push_back(Call("Functional.cross_entropy.0.forward", Wide(2), Shaped("2", sums ? 8 : 2),
+                       R"("reduction": {"type": "str", "value": ")" + reduction + "\"}"));
+    if (sums) ops.push_back(Call("Tensor.__truediv__.0.forward", Shaped("2", 8) + ", " + Number(4), Shaped("2", 2)));
+    ops.push_back(Call("Functional.cross_entropy.0.backward", Shaped("2", sums ? 0.2 : 1), Wide(0.5)));
+    for (int i = 5; i-- > 0;)
+      ops.push_back(Call(fmt::format("Functional.linear.{}.backward", i), Wide(0.5), Wide(i == 2 ? gradient : 0.5)));
+    return ops;
+  };
+  Write("t", run(true, 0.5));
+  Write("g", run(false, 0.5));
+  EXPECT_EQ(Find().Answer().kind, Kind::kNone);
+  Write("t", run(true, 0.9));
+  EXPECT_EQ(Find().Answer().kind, Kind::kArgument);
+}
+
 TEST_F(FindingsTest, AStepThatOneRunLeavesOutIsOne) {
   const auto run = [](bool steps) {
     std::vector<std::string> ops{Call("Functional.linear.0.forward", Wide(1), Wide(2)),
