@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 
 namespace msprobe {
 namespace {

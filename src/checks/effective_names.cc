@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "checks/effective.h"
 #include "config/shell_values.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 
 namespace msprobe {
 namespace {

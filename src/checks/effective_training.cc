@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "checks/effective.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 
 namespace msprobe {
 

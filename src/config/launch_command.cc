@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "config/shell_lexer.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 #include "json/parser.h"
 
 namespace msprobe {
@@ -42,25 +42,57 @@ std::string WrittenName(std::string_view name) {
   return std::string(name);
 }
 
+/// The words of a text, of several commands those of the one that starts a program.
+std::vector<ShellField> WordsOfText(const ShellField& text) {
+  const auto tokens = ShellTokens(text.text, text.file, text.line);
+  if (!tokens.ok()) return {text};
+  std::vector<ShellField> out, command;
+  const auto starts = [](const ShellField& word) {
+    return IsPython(word.text) || IsLauncher(word.text) || EndsWith(word.text, ".py") ||
+           DialectOfCommand(word.text) != ConfigDialect::kUnknown;
+  };
+  const auto take = [&] {
+    if (out.empty() || std::any_of(command.begin(), command.end(), starts)) out = command;
+    command.clear();
+  };
+  for (const ShellToken& token : *tokens) {
+    std::string word(token.text);
+    std::erase_if(word, [](char c) { return c == '"' || c == '\''; });
+    if (token.kind == ShellToken::Kind::kWord) {
+      command.push_back({word, text.file, token.line});
+    } else {
+      take();
+    }
+  }
+  take();
+  return out;
+}
+
+/// Whether the word is what `bash -c` is to run.
+bool IsShellText(const std::vector<ShellField>& words, size_t at) {
+  if (at < 2) return false;
+  const std::string_view option = words[at - 1].text, shell = BaseName(words[at - 2].text);
+  return StartsWith(option, "-") && EndsWith(option, "c") && !StartsWith(option, "--") &&
+         (shell == "bash" || shell == "sh" || shell == "zsh");
+}
+
 /// A script that gets a whole command as one argument: its words as arguments of their own.
 std::vector<ShellField> Unpacked(const std::vector<ShellField>& words) {
   std::vector<ShellField> out;
-  for (const ShellField& word : words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const ShellField& word = words[i];
     const size_t space = word.text.find(' ');
+    if (IsShellText(words, i)) {
+      const std::vector<ShellField> inner = WordsOfText(word);
+      out.insert(out.end(), inner.begin(), inner.end());
+      continue;
+    }
     if (space == std::string::npos || !EndsWith(std::string_view(word.text).substr(0, space), ".py")) {
       out.push_back(word);
       continue;
     }
-    const auto tokens = ShellTokens(word.text, word.file, word.line);
-    if (!tokens.ok()) {
-      out.push_back(word);
-      continue;
-    }
-    for (const ShellToken& token : *tokens) {
-      std::string text(token.text);
-      std::erase_if(text, [](char c) { return c == '"' || c == '\''; });
-      if (token.kind == ShellToken::Kind::kWord) out.push_back({text, word.file, word.line});
-    }
+    const std::vector<ShellField> inner = WordsOfText(word);
+    out.insert(out.end(), inner.begin(), inner.end());
   }
   return out;
 }
@@ -120,11 +152,35 @@ bool AddListed(const std::vector<ShellField>& words, size_t at, size_t* next, st
   return true;
 }
 
+/// A.B_C of yacs, which a value follows; a file has small letters.
+bool IsYacsKey(std::string_view word) {
+  return Contains(word, ".") && std::isupper(static_cast<unsigned char>(word[0])) &&
+         std::all_of(word.begin(), word.end(), [](char c) {
+           return std::isupper(static_cast<unsigned char>(c)) || std::isdigit(static_cast<unsigned char>(c)) ||
+                  c == '_' || c == '.';
+         });
+}
+
+/// KEY VALUE pairs behind all options, as programs with a remainder of arguments take them; true if these are some.
+bool ReadPairs(const std::vector<ShellField>& words, size_t at, std::vector<Setting>* out) {
+  const bool begins = at + 1 < words.size() && IsYacsKey(words[at].text) && !IsYacsKey(words[at + 1].text);
+  const auto option = [](const ShellField& word) { return IsOption(word.text); };
+  if (!begins || (words.size() - at) % 2 != 0 ||
+      std::any_of(words.begin() + static_cast<int64_t>(at), words.end(), option)) {
+    return false;
+  }
+  for (size_t i = at; i + 1 < words.size(); i += 2) {
+    out->push_back({words[i].text, PythonScalar(words[i + 1].text), words[i + 1].file, words[i + 1].line});
+  }
+  return true;
+}
+
 /// Options from `at` on; stops before the program if `launcher`.
 size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launcher, std::vector<Setting>* out,
                    std::vector<ShellField>* files = nullptr) {
   while (at < words.size()) {
     const ShellField& word = words[at];
+    if (!launcher && ReadPairs(words, at, out)) return words.size();
     if (!IsOption(word.text)) {
       if (launcher && (EndsWith(word.text, ".py") || IsPython(word.text))) return at;
       const bool file = IsSettingsFile(word.text) || EndsWith(word.text, ".py");
@@ -147,6 +203,7 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
     while (next < words.size() && !IsOption(words[next].text)) {
       if (launcher && (!values.empty() || EndsWith(words[next].text, ".py"))) break;
       if (!values.empty() && words[next].text.find('=') != std::string::npos) break;
+      if (!values.empty() && IsYacsKey(words[next].text)) break;
       values.push_back(ConfigValue::Of(words[next++].text));
     }
     Setting setting{KeyOf(word.text), ConfigValue::Of(true), word.file, word.line, WrittenName(word.text)};
@@ -192,6 +249,15 @@ bool IsSettingsFile(std::string_view name) {
   return EndsWith(name, ".yaml") || EndsWith(name, ".yml") || EndsWith(name, ".json") || EndsWith(name, ".toml");
 }
 
+bool ReadConsoleCommand(const std::vector<ShellField>& words, LaunchCommand* out) {
+  constexpr size_t kFewest = 2;
+  const auto option = [](const ShellField& word) { return StartsWith(word.text, "--"); };
+  if (words.empty() || std::count_if(words.begin(), words.end(), option) < static_cast<int64_t>(kFewest)) return false;
+  out->program = words[0].text;
+  ReadOptions(words, 1, false, &out->arguments, &out->files);
+  return true;
+}
+
 bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out) {
   const std::vector<ShellField> words = Unpacked(packed);
   size_t at = 0;
@@ -233,10 +299,12 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
       break;
     }
     if (const ConfigDialect dialect = DialectOfCommand(word);
-        dialect != ConfigDialect::kUnknown && at + 1 < words.size() && !IsOption(words[at + 1].text)) {
-      out->program = std::string(BaseName(word)) + " " + words[at + 1].text;
+        dialect != ConfigDialect::kUnknown && at + 1 < words.size()) {
+      // What it is to do, if that is a word of its own: "tune run", "fairseq-hydra-train --config-dir conf".
+      const bool alone = IsOption(words[at + 1].text);
+      out->program = std::string(BaseName(word)) + (alone ? "" : " " + words[at + 1].text);
       out->dialect = dialect;
-      at += 2;
+      at += alone ? 1 : 2;
       break;
     }
     if (IsLauncher(word)) {

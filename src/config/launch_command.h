@@ -20,6 +20,9 @@ struct LaunchCommand {
 /// Whether this is the name of a file of settings.
 bool IsSettingsFile(std::string_view name);
 
+/// A command of a name that is not known, by its options; false if it has not several.
+bool ReadConsoleCommand(const std::vector<ShellField>& words, LaunchCommand* out);
+
 /// False if the command starts no Python program and is none of a stack.
 bool ReadLaunchCommand(const std::vector<ShellField>& words, LaunchCommand* out);
 

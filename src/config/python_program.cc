@@ -229,7 +229,7 @@ class ProgramReader {
     names_[std::string(left)] = value;
     if (key != left) names_[key] = value;
     if (in_class) presets_.try_emplace(key, value);
-    if (!Settings() || made || IsOpenText(value) || key == "parser" || StartsWith(key, "__")) return;
+    if (!Settings() || made || python::IsOpenText(value) || key == "parser" || StartsWith(key, "__")) return;
     if (StartsWith(key, "_") && blocks_.empty()) return;
     Add(key, value, line.line);
   }
@@ -245,7 +245,7 @@ class ProgramReader {
       std::string_view name = part.substr(0, equals);
       name = Trimmed(name.substr(0, name.find(':')));
       ConfigValue value = Value(part.substr(equals + 1));
-      if (!IsPythonName(name) || IsOpenText(value)) continue;
+      if (!IsPythonName(name) || python::IsOpenText(value)) continue;
       const std::string key(name);
       const auto told = std::find_if(given_.rbegin(), given_.rend(), [&](const Setting& s) { return s.key == key; });
       if (told != given_.rend() && !told->value.IsList()) value = Typed(told->value);
@@ -272,7 +272,7 @@ class ProgramReader {
           const bool defined = call == "DEFINE_" && !written.empty() && !told;
           if (defined)
             preset = value, told = true;
-          else if (value.IsText() && !IsOpenText(value))
+          else if (value.IsText() && !python::IsOpenText(value))
             written.push_back(value.text);
           continue;
         }
@@ -297,7 +297,7 @@ class ProgramReader {
       for (const std::string& name : written) out_.options[Underscored(name)] = option;
       out_.options[option.name].name = option.name;
       presets_[option.name] = preset;
-      if (!IsOpenText(preset)) Add(option.name, preset, line.line);
+      if (!python::IsOpenText(preset)) Add(option.name, preset, line.line);
       return;
     }
   }
@@ -332,7 +332,7 @@ class ProgramReader {
       const std::string_view before = part.substr(0, equals);
       const std::string name(Trimmed(before.substr(0, before.find(':'))));
       ConfigValue value = Value(part.substr(equals + 1));
-      if (!IsPythonName(name) || value.IsNull() || IsOpenText(value)) continue;
+      if (!IsPythonName(name) || value.IsNull() || python::IsOpenText(value)) continue;
       if (defaults)
         made_.try_emplace(name, std::move(value));
       else

@@ -6,17 +6,20 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "config/embedded_scripts.h"
 #include "config/launch_command.h"
 #include "config/log_settings.h"
 #include "config/python_sources.h"
 #include "config/settings_file.h"
 #include "config/shell_script.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 
 namespace msprobe {
 namespace {
 
 constexpr size_t kMaxPackageList = 1 << 20;
+constexpr size_t kLongestFirstLine = 256;
+constexpr int kMostBases = 16;  // nested ones
 
 /// The file that a word of a script names: beside the script, where the command is run, or given under another folder;
 /// "" if it is not here.
@@ -58,7 +61,7 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command, const Configuratio
         setting.key == "deepspeed_config" || setting.key == "config_path" || setting.key == "job.config_file" ||
         setting.key == "config_file" || setting.key == "mm_model" || setting.key == "mm_data" || setting.key == "cfg";
     const std::string& text = setting.value.text;
-    if (setting.key == "config_path" && !IsSettingsFile(text)) {
+    if ((setting.key == "config_path" || setting.key == "config_dir") && !IsSettingsFile(text)) {
       folder = text;
     } else if (const std::string model = JoinPath(text, "config.json");
                setting.key == "config_name" && !NamedFile(model, setting.file, known).empty()) {
@@ -79,6 +82,50 @@ std::vector<std::string_view> KeysOf(const std::vector<Setting>& settings) {
   std::vector<std::string_view> out;
   for (const Setting& setting : settings) out.push_back(setting.key);
   return out;
+}
+
+/// Files that a file of settings begins with: `_base_: ../base.yaml`, `defaults` of hydra.
+std::vector<std::string> BasesOf(const ConfigSource& source) {
+  std::vector<std::string> out;
+  const auto add = [&](const ConfigValue& value) {
+    if (value.IsText() && IsSettingsFile(value.text)) out.push_back(value.text);
+  };
+  for (const Setting& setting : source.settings) {
+    const bool base = setting.key == "_BASE_" || setting.key == "_base_" || setting.key == "__base__" ||
+                      setting.key == "base_config" || setting.key == "inherit_from" || setting.key == "_base";
+    if (base && setting.value.IsList()) std::for_each(setting.value.items.begin(), setting.value.items.end(), add);
+    if (base) add(setting.value);
+    if (setting.key == "defaults" && setting.value.IsList()) {
+      for (const ConfigValue& item : setting.value.items) {
+        if (item.IsText() && item.text != "_self_") out.push_back(item.text + ".yaml");
+      }
+    }
+  }
+  return out;
+}
+
+/// The settings of a file behind those of the files that it begins with.
+StatusOr<ConfigSource> ReadWithBases(const std::string& path, Configuration* out,
+                                     int depth = 0) {  // NOLINT(misc-no-recursion): kMostBases
+  MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(path));
+  std::vector<Setting> all;
+  for (const std::string& base : BasesOf(source)) {
+    const std::string named = JoinPath(std::string(DirName(path)), base);
+    const std::string given = IsRegularFile(named) ? named : NamedFile(base, path, *out);
+    if (given.empty() || given == path || depth >= kMostBases) {
+      out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", path, OneLine(base)));
+      out->unread.push_back(OneLine(base));
+      continue;
+    }
+    MSP_ASSIGN_OR_RETURN(ConfigSource below, ReadWithBases(given, out, depth + 1));
+    out->named.push_back(given);
+    std::move(below.settings.begin(), below.settings.end(), std::back_inserter(all));
+  }
+  if (all.empty()) return source;
+  std::move(source.settings.begin(), source.settings.end(), std::back_inserter(all));
+  source.settings = std::move(all);
+  source.dialect = GuessDialect(source.settings);
+  return source;
 }
 
 /// The file of a program: train.py, or package/train.py of `-m package.train`.
@@ -153,6 +200,7 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
     if (named.empty() && !text) {
       const std::string at = file.line > 0 ? file.file + ":" + std::to_string(file.line) : file.file;
       out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", at, OneLine(file.text)));
+      if (IsSettingsFile(file.text)) out->unread.push_back(OneLine(file.text));
       continue;
     }
     if (!text && EndsWith(named, ".py")) {
@@ -163,7 +211,7 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
       continue;
     }
     MSP_ASSIGN_OR_RETURN(ConfigSource source,
-                         text ? ReadSettingsText(text->text, text->name) : ReadSettingsFile(named));
+                         text ? ReadSettingsText(text->text, text->name) : ReadWithBases(named, out));
     const auto yaml = std::find_if(command.arguments.begin(), command.arguments.end(), [&](const Setting& s) {
       return s.key == "yaml_cfg" && s.value.IsText() && s.value.text == file.text;
     });
@@ -197,17 +245,22 @@ bool SameFile(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, failed);
 }
 
-Status AddScript(const std::string& path, Configuration* out) {
-  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
-  MSP_ASSIGN_OR_RETURN(const ShellReading reading, ReadShell(file.text(), path));
+/// A script that is a file, or inside of one; `found`: whether a command of it starts a training.
+Status AddScriptText(std::string_view script, const std::string& path, bool* starts, Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(const ShellReading reading, ReadShell(script, path));
   size_t found = 0;
   LaunchCommand last;
-  for (const std::vector<ShellField>& words : reading.commands) {
-    LaunchCommand command;
-    if (!ReadLaunchCommand(words, &command)) continue;
-    // A script that prepares data first starts the training with its longest command.
-    if (found++ == 0 || command.arguments.size() >= last.arguments.size()) last = std::move(command);
+  for (const bool python : {true, false}) {  // only without one the command of another kind that has options
+    for (const std::vector<ShellField>& words : reading.commands) {
+      LaunchCommand command;
+      if (!(python ? ReadLaunchCommand(words, &command) : ReadConsoleCommand(words, &command))) continue;
+      // A script that prepares data first starts the training with its longest command.
+      if (found++ == 0 || command.arguments.size() >= last.arguments.size()) last = std::move(command);
+    }
+    if (found > 0 || starts) break;
   }
+  if (starts) *starts = found > 0;
+  if (starts && found == 0) return OkStatus();
   out->notes.insert(out->notes.end(), reading.notes.begin(), reading.notes.end());
   out->environment.insert(out->environment.end(), reading.environment.begin(), reading.environment.end());
   if (found == 0) {
@@ -221,6 +274,41 @@ Status AddScript(const std::string& path, Configuration* out) {
   return AddCommand(std::move(last), path, reading.written, out);
 }
 
+Status AddScript(const std::string& path, Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  return AddScriptText(file.text(), path, nullptr, out);
+}
+
+enum class FileKind : uint8_t { kScript, kPython, kSettings, kText, kUnknown };
+
+/// By the ending, else by the first line: "#!/usr/bin/env bash".
+StatusOr<FileKind> KindOf(const std::string& path) {
+  for (const char* ending : {".sh", ".bash", ".zsh", ".ksh", ".sbatch", ".slurm", ".pbs", ".lsf", ".qsub", ".job"}) {
+    if (EndsWith(path, ending)) return FileKind::kScript;
+  }
+  if (EndsWith(path, ".py")) return FileKind::kPython;
+  if (IsSettingsFile(path)) return FileKind::kSettings;
+  if (!IsRegularFile(path)) return FileKind::kUnknown;
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
+  const std::string_view first = file.text().substr(0, std::min<size_t>(file.text().find('\n'), kLongestFirstLine));
+  if (StartsWith(first, "#!") && Contains(first, "python")) return FileKind::kPython;
+  if (StartsWith(first, "#!") && Contains(first, "sh")) return FileKind::kScript;
+  const bool text = EndsWith(path, ".log") || EndsWith(path, ".txt") || EndsWith(path, ".out");
+  return text ? FileKind::kText : FileKind::kUnknown;
+}
+
+/// A file of settings, and of one that describes a job what it runs.
+Status AddSettings(const std::string& path, Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadWithBases(path, out));
+  bool starts = false;
+  if (const std::string script = EmbeddedScript(source); !script.empty()) {
+    MSP_RETURN_IF_ERROR(AddScriptText(script, path, &starts, out));
+  }
+  // Where it runs a training, the rest of it is about machines.
+  if (!starts || source.dialect != ConfigDialect::kUnknown) out->sources.push_back(std::move(source));
+  return OkStatus();
+}
+
 /// What the directory of a run holds of its configuration: files of settings that a stack names, lists of packages,
 /// logs, and scripts last, as their commands count more. False if there is nothing.
 StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recursion): its files are none
@@ -232,13 +320,14 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
   for (const std::string& name : names) {
     const std::string file = JoinPath(path, name);
     if (!IsRegularFile(file)) continue;
-    if (EndsWith(name, ".sh") || EndsWith(name, ".bash")) {
+    MSP_ASSIGN_OR_RETURN(const FileKind kind, KindOf(file));
+    if (kind == FileKind::kScript) {
       scripts.push_back(file);
-    } else if (IsSettingsFile(name)) {
+    } else if (kind == FileKind::kSettings) {
       out->given.push_back(file);
       auto source = ReadSettingsFile(file);
       if (source.ok() && source->dialect != ConfigDialect::kUnknown) out->sources.push_back(std::move(*source));
-    } else if (EndsWith(name, ".txt") || EndsWith(name, ".log") || EndsWith(name, ".out")) {
+    } else if (kind == FileKind::kText) {
       Configuration log;  // many logs hold none
       if (!AddFile(file, &log).ok()) continue;
       std::move(log.sources.begin(), log.sources.end(), std::back_inserter(out->sources));
@@ -261,23 +350,22 @@ Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no
     }
     return AddFile(config, out);
   }
-  if (EndsWith(path, ".sh") || EndsWith(path, ".bash")) return AddScript(path, out);
+  MSP_ASSIGN_OR_RETURN(const FileKind kind, KindOf(path));
+  if (kind == FileKind::kScript) return AddScript(path, out);
   const auto was_read = [&](const ConfigSource& source) { return SameFile(path, source.path); };
-  if (EndsWith(path, ".py")) {
+  if (kind == FileKind::kPython) {
     // What a command that starts it sets counts more.
     if (std::any_of(out->sources.begin(), out->sources.end(), was_read)) return OkStatus();
     std::vector<Setting> none;
     return AddPythonFile(path, ConfigDialect::kUnknown, &none, out);
   }
-  if (IsSettingsFile(path)) {
+  if (kind == FileKind::kSettings) {
     const auto read = [&](const std::string& named) { return SameFile(path, named); };
     // What a command sets beside it counts more.
     if (std::any_of(out->named.begin(), out->named.end(), read)) return OkStatus();
-    MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(path));
-    out->sources.push_back(std::move(source));
-    return OkStatus();
+    return AddSettings(path, out);
   }
-  if (EndsWith(path, ".log") || EndsWith(path, ".txt") || EndsWith(path, ".out")) {
+  if (kind == FileKind::kText) {
     MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     // A list of packages is short.
     const bool may_list = file.text().size() <= kMaxPackageList;
@@ -290,8 +378,10 @@ Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no
     return OkStatus();
   }
   if (!PathExists(path)) return Missing(path, "check the path");
-  return BadInput(
-      Msg("{} has no known ending: give a script (.sh, .py), .yaml, .json, .toml, or a log (.log, .txt, .out)", path));
+  return BadInput(Msg(
+      "{} has no known ending: give a script (.sh, .sbatch, .py, or one that begins with #!), .yaml, .json, .toml, or "
+      "a log (.log, .txt, .out)",
+      path));
 }
 
 StatusOr<Configuration> ReadConfiguration(const std::vector<std::string>& paths) {

@@ -96,13 +96,100 @@ TEST(ReadConfiguration, DialectsByTheirKeys) {
        folder.Write("own.yaml",
                     "model:\n  width: 4\ntraining:\n  adam_epsilon: 1e-6\n  max_grad_norm: 1.0\n"
                     "  lr_scheduler_type: cosine\n"),
-       folder.Write("neox.json", R"({"architectures": ["GPTNeoXForCausalLM"], "rotary_emb_base": 10000})")});
+       folder.Write(
+           "neox.json",
+           R"({"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "rotary_emb_base": 10000})")});
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->sources[0].dialect, ConfigDialect::kHfModel);
   EXPECT_EQ(read->sources[1].dialect, ConfigDialect::kDeepSpeed);
   EXPECT_EQ(read->sources[2].dialect, ConfigDialect::kHfTrainer) << "a section of the user's own";
   EXPECT_EQ(read->sources[3].dialect, ConfigDialect::kHfModel) << "not the yaml of GPT-NeoX";
   EXPECT_EQ(Shown(*read, "rope_scaling.factor"), "4.0");
+}
+
+ConfigDialect DialectOf(std::initializer_list<const char*> keys) {
+  std::vector<Setting> settings;
+  for (const char* key : keys) settings.push_back({key, ConfigValue::Of(int64_t{1}), "a.yaml", 1});
+  return GuessDialect(settings);
+}
+
+TEST(ReadConfiguration, AStackIsToldBySeveralKeysOfItsOwn) {
+  // One key, and sections that several stacks have, tell nothing.
+  EXPECT_EQ(DialectOf({"model.model_config.hidden_size", "model.model_config.num_hidden_layers", "optimizer.clip_grad",
+                       "tokens.sequence_length", "parallelism.dp", "parallelism.tp", "parallelism.pp"}),
+            ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOf({"sequence_len", "lr", "layers"}), ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOf({"micro_batch_size", "num_layers", "hidden_size", "seq_length", "adam_beta2"}),
+            ConfigDialect::kUnknown)
+      << "what many call so is not Megatron";
+  EXPECT_EQ(DialectOf({"learning_rate", "gradient_accumulation_steps", "bf16", "weight_decay"}),
+            ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOf({"model_type", "hidden_size", "num_attention_heads", "vocab_size", "learning_rate"}),
+            ConfigDialect::kUnknown)
+      << "a model's own file has no learning rate";
+  // Of two that have much in common the one that has twice as much to itself.
+  EXPECT_EQ(DialectOf({"scheduler.t_warmup", "scheduler.alpha_f", "device_train_microbatch_size", "max_duration",
+                       "model.mlp_ratio", "model.weight_tying", "scheduler.units"}),
+            ConfigDialect::kOlmo);
+  EXPECT_EQ(DialectOf({"scheduler.t_warmup", "scheduler.alpha_f", "device_train_microbatch_size", "max_duration",
+                       "model.attn_config.attn_type", "algorithms.gradient_clipping.clipping_threshold"}),
+            ConfigDialect::kLlmFoundry);
+  EXPECT_EQ(DialectOf({"scheduler.t_warmup", "device_train_microbatch_size", "max_duration"}), ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOf({"runner_config.epochs", "runner_wrapper.type", "parallel_config.model_parallel"}),
+            ConfigDialect::kMindFormers);
+  EXPECT_EQ(DialectOfProgram("overlay.py"), ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOfProgram("ctrl.train"), ConfigDialect::kUnknown);
+  EXPECT_EQ(DialectOfProgram("verl.trainer.main_ppo"), ConfigDialect::kVerl);
+}
+
+TEST(ReadConfiguration, OverridesBehindACommandAndScriptsByTheirFirstLine) {
+  Folder folder;
+  folder.Write("base.yaml", "SOLVER:\n  GAMMA: 0.1\n  BASE_LR: 0.3\n");
+  folder.Write("net.yaml", "_BASE_: base.yaml\nSOLVER:\n  BASE_LR: 0.02\n");
+  const auto read = ReadConfiguration({folder.Write(
+      "job", "#!/usr/bin/env bash\npython train_net.py --config-file net.yaml SOLVER.BASE_LR 0.01 OUTPUT_DIR out\n")});
+  ASSERT_TRUE(read.ok()) << ErrorOf(read.status());
+  EXPECT_EQ(read->sources.back().Find("SOLVER.BASE_LR")->value.Shown(), "0.01");
+  EXPECT_EQ(Shown(*read, "SOLVER.BASE_LR"), "0.02") << "of the file, which the command overrides";
+  EXPECT_EQ(Shown(*read, "SOLVER.GAMMA"), "0.1");
+  EXPECT_EQ(Shown(*read, "OUTPUT_DIR"), "out");
+  EXPECT_TRUE(read->unread.empty());
+  folder.Write("lone.yaml", "_BASE_: ../gone.yaml\nSOLVER:\n  BASE_LR: 0.02\n");
+  const auto lone = ReadConfiguration({folder.Write("a.sbatch", "srun python train_net.py --config-file lone.yaml\n")});
+  ASSERT_TRUE(lone.ok()) << ErrorOf(lone.status());
+  EXPECT_EQ(lone->unread, std::vector<std::string>{"../gone.yaml"});
+  const auto command = ReadConfiguration({folder.Write("b.sh", "my-train --lr 0.1 --steps 5\n")});
+  ASSERT_TRUE(command.ok());
+  EXPECT_EQ(Shown(*command, "lr"), "0.1");
+}
+
+TEST(ReadConfiguration, ScriptsInsideOfJobs) {
+  Folder folder;
+  const auto sky = ReadConfiguration({folder.Write("sky.yaml",
+                                                   "name: job\nresources:\n  accelerators: H100:4\nenvs:\n"
+                                                   "  NCCL_ALGO: Ring\nrun: |\n  torchrun --nproc_per_node "
+                                                   "$SKYPILOT_NUM_GPUS_PER_NODE train.py --lr 1e-4 \\\n"
+                                                   "    --seed 7\n")});
+  ASSERT_TRUE(sky.ok()) << ErrorOf(sky.status());
+  EXPECT_EQ(Shown(*sky, "seed"), "7");
+  ASSERT_EQ(sky->launcher.size(), 1U);
+  EXPECT_EQ(sky->launcher[0].value.Shown(), "4");
+  ASSERT_EQ(sky->environment.size(), 1U);
+  EXPECT_EQ(sky->environment[0].key, "NCCL_ALGO");
+  EXPECT_EQ(sky->sources.back().Find("seed")->line, 8);
+  const auto pod = ReadConfiguration(
+      {folder.Write("pod.yaml",
+                    "spec:\n  containers:\n  - name: a\n    command: [\"python\", \"train.py\"]\n    args: [\"--lr\", "
+                    "\"0.5\"]\n    env:\n    - name: HCCL_DETERMINISTIC\n      value: \"true\"\n")});
+  ASSERT_TRUE(pod.ok()) << ErrorOf(pod.status());
+  EXPECT_EQ(Shown(*pod, "lr"), "0.5");
+  ASSERT_EQ(pod->environment.size(), 1U);
+  EXPECT_EQ(pod->environment[0].value.Shown(), "true");
+  const auto compose = ReadConfiguration(
+      {folder.Write("compose.yaml",
+                    "services:\n  t:\n    environment: [A=1]\n    command: bash -c \"python train.py --lr 0.25\"\n")});
+  ASSERT_TRUE(compose.ok()) << ErrorOf(compose.status());
+  EXPECT_EQ(Shown(*compose, "lr"), "0.25");
 }
 
 TEST(ReadConfiguration, BadFilesGetOneLine) {

@@ -44,42 +44,67 @@ void Flatten(const ConfigValue& value, const std::string& file, int line, std::v
   FlattenInto(value, "", file, line, out);
 }
 
+namespace {
+
+/// Of the names, how many are keys; a section of an own script hands them on: training.adam_epsilon.
+int CountKeys(const std::vector<std::string_view>& keys, std::string_view names, bool nested = false) {
+  int out = 0;
+  for (const std::string_view name : Split(names, ' ')) {
+    out += std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
+      const size_t dot = key.rfind('.');
+      return nested ? dot != std::string_view::npos && key.substr(dot + 1) == name : key == name;
+    });
+  }
+  return out;
+}
+
+// Of Megatron alone, and what others call so, too.
+constexpr std::string_view kMegatronKeys =
+    "tensor_model_parallel_size pipeline_model_parallel_size train_iters train_samples lr_decay_style lr_decay_iters "
+    "lr_warmup_iters lr_warmup_samples lr_warmup_fraction lr_decay_samples ffn_hidden_size init_method_std "
+    "untie_embeddings_and_output_weights use_mcore_models norm_epsilon attention_softmax_in_fp32 "
+    "use_distributed_optimizer disable_bias_linear group_query_attention make_vocab_size_divisible_by "
+    "distributed_backend num_layers_per_virtual_pipeline_stage no_gradient_accumulation_fusion "
+    "accumulate_allreduce_grads_in_fp32 sequence_parallel transformer_impl recompute_granularity eval_iters "
+    "moe_router_topk moe_aux_loss_coeff moe_grouped_gemm num_query_groups rotary_base swiglu";
+constexpr std::string_view kMegatronHints =
+    "micro_batch_size global_batch_size num_layers num_attention_heads seq_length hidden_size adam_beta2 adam_beta1 "
+    "max_position_embeddings position_embedding_type normalization clip_grad data_path split tokenizer_type "
+    "tokenizer_model hidden_dropout attention_dropout rotary_percent";
+// Of TrainingArguments.
+constexpr std::string_view kTrainerKeys =
+    "save_strategy evaluation_strategy eval_strategy save_total_limit logging_strategy remove_unused_columns "
+    "ddp_find_unused_parameters load_best_model_at_end metric_for_best_model group_by_length full_determinism "
+    "warmup_ratio lr_scheduler_kwargs logging_steps save_steps overwrite_output_dir bf16_full_eval logging_first_step";
+constexpr std::string_view kTrainerHints =
+    "per_device_train_batch_size gradient_accumulation_steps learning_rate max_grad_norm lr_scheduler_type "
+    "model_name_or_path adam_beta1 adam_beta2 adam_epsilon optim bf16 fp16 num_train_epochs max_steps warmup_steps "
+    "weight_decay report_to output_dir gradient_checkpointing dataloader_num_workers do_train";
+constexpr std::string_view kTrainerNested =
+    "per_device_train_batch_size gradient_accumulation_steps adam_epsilon max_grad_norm lr_scheduler_type adam_beta2";
+// Of scripts without a Trainer, which have names like it and other defaults.
+constexpr std::string_view kOtherLoops = "num_warmup_steps max_train_steps lr_warmup_steps";
+constexpr int kSureKeys = 2, kSureNames = 4, kSureAlone = 6, kSureNested = 3;
+
+/// Several keys that only it has, or one among many names of it.
+bool IsSure(int keys, int hints) {
+  return (keys >= kSureKeys && keys + hints >= kSureNames) || (keys > 0 && keys + hints > kSureNames);
+}
+
+}  // namespace
+
 ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
   std::vector<std::string_view> keys;
   for (const Setting& setting : settings) keys.emplace_back(setting.key);
-  if (const ConfigDialect told = DialectOfKeys(keys); told != ConfigDialect::kUnknown) return told;
-  int megatron = 0, trainer = 0, nested = 0, common = 0;
-  bool device_batch = false, other = false;
-  for (const Setting& setting : settings) {
-    const std::string_view key = setting.key;
-    // Own scripts hand a section of their yaml on: training.adam_epsilon.
-    const size_t dot = key.rfind('.');
-    for (const std::string_view name : {"per_device_train_batch_size", "gradient_accumulation_steps", "adam_epsilon",
-                                        "max_grad_norm", "lr_scheduler_type", "adam_beta2"}) {
-      nested += dot != std::string_view::npos && key.substr(dot + 1) == name;
-    }
-    for (const std::string_view name : {"gradient_accumulation_steps", "learning_rate", "max_grad_norm", "warmup_ratio",
-                                        "lr_scheduler_type", "model_name_or_path", "adam_beta2", "optim", "bf16",
-                                        "logging_steps", "num_train_epochs", "save_strategy", "adam_epsilon"}) {
-      trainer += key == name;
-    }
-    device_batch = device_batch || key == "per_device_train_batch_size";
-    // Of scripts without a Trainer, which have names like it and other defaults.
-    other = other || key == "num_warmup_steps" || key == "max_train_steps" || key == "lr_warmup_steps";
-    for (const std::string_view name :
-         {"micro_batch_size", "global_batch_size", "tensor_model_parallel_size", "train_iters", "lr_decay_style",
-          "ffn_hidden_size", "num_query_groups", "lr_warmup_iters", "lr_decay_iters", "pipeline_model_parallel_size",
-          "init_method_std", "swiglu", "untie_embeddings_and_output_weights", "rotary_base", "norm_epsilon"}) {
-      megatron += key == name;
-    }
-    for (const std::string_view name :
-         {"num_layers", "num_attention_heads", "seq_length", "adam_beta2", "hidden_size"}) {
-      common += key == name;
-    }
+  bool doubtful = false;
+  if (const ConfigDialect told = DialectOfKeys(keys, &doubtful); told != ConfigDialect::kUnknown) return told;
+  if (doubtful) return ConfigDialect::kUnknown;
+  if (IsSure(CountKeys(keys, kMegatronKeys), CountKeys(keys, kMegatronHints))) return ConfigDialect::kMegatron;
+  if (CountKeys(keys, kOtherLoops) == 0) {
+    const int own = CountKeys(keys, kTrainerKeys), shared = CountKeys(keys, kTrainerHints);
+    if (IsSure(own, shared) || shared >= kSureAlone) return ConfigDialect::kHfTrainer;
   }
-  if (megatron > 2 || (megatron > 0 && megatron + common > 2)) return ConfigDialect::kMegatron;
-  const bool trains = device_batch || trainer > 2;
-  return (trains && !other) || nested > 2 ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
+  return CountKeys(keys, kTrainerNested, true) >= kSureNested ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
 }
 
 void ResolveReferences(std::vector<Setting>* settings) {

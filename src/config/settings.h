@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/message.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 #include "config/value.h"
 
 namespace msprobe {
@@ -38,9 +38,10 @@ struct Configuration {
   std::vector<Setting> environment;   // variables that scripts export, or a pack holds
   std::vector<Setting> launcher;      // options of torchrun, msrun, ...: nproc_per_node, nnodes, worker_num, ...
   std::vector<std::pair<std::string, std::string>> packages;  // name, version
-  std::vector<std::string> given;  // all files of this run, where a command names one of them
-  std::vector<std::string> named;  // files that a command names, which are read before it
-  std::vector<Message> notes;      // what could not be read for certain, for people
+  std::vector<std::string> given;   // all files of this run, where a command names one of them
+  std::vector<std::string> named;   // files that a command names, which are read before it
+  std::vector<std::string> unread;  // files of settings that others name and that are not here
+  std::vector<Message> notes;       // what could not be read for certain, for people
 };
 
 /// Leaves of a map with dotted keys; a list of plain values is one leaf, of others each element is a level.

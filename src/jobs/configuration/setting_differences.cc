@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "checks/rule_tests.h"
 #include "config/secrets.h"
-#include "config/stacks.h"
+#include "config/stack/stacks.h"
 
 namespace msprobe {
 namespace {

@@ -19,7 +19,7 @@ enum class ConfigDialect : uint8_t {
   kTokenizer,    // files of a tokenizer
   kTorchLog,     // the optimizer that PyTorch prints, with its groups as groups.N.name
 #define MSP_STACK(id, name, base, defaults) id,
-#include "config/stacks.def"
+#include "config/stack/stacks.def"
 #undef MSP_STACK
 };
 std::string_view NameOf(ConfigDialect dialect);
@@ -44,8 +44,9 @@ ConfigDialect DialectOfCommand(std::string_view command);
 /// kUnknown.
 ConfigDialect DialectOfOptions(std::string_view program, std::span<const std::string_view> options);
 
-/// By a key that only one of them has; kUnknown.
-ConfigDialect DialectOfKeys(std::span<const std::string_view> keys);
+/// By several keys that only one of them has, twice as much as tells for any other; kUnknown below that, and `doubtful`
+/// where several tell as much.
+ConfigDialect DialectOfKeys(std::span<const std::string_view> keys, bool* doubtful = nullptr);
 
 /// The more special one of what the keys of a file and the program that reads it say.
 ConfigDialect Refined(ConfigDialect by_keys, ConfigDialect by_program);
