@@ -70,6 +70,8 @@ EffectiveRun::EffectiveRun(Configuration configuration, const Pack* pack) : conf
   DeriveLossScale();
   DeriveData();
   DeriveAdapter();
+  DerivePolicy();
+  ReadOtherUnits();
 }
 
 bool EffectiveRun::Has(ConfigDialect dialect) const {
@@ -125,7 +127,9 @@ void EffectiveRun::Set(const std::string& quantity, ConfigValue value, const std
 
 void EffectiveRun::From(std::string_view source, const std::string& quantity, ConfigValue value) {
   const Fact* fact = Find(source);
-  Set(quantity, std::move(value), fact ? fact->origin : "", fact && fact->by_default);
+  const bool by_default = fact && fact->by_default, by_name = fact && fact->by_name;
+  Set(quantity, std::move(value), fact ? std::string(fact->origin) : std::string(), by_default);
+  facts_[quantity].by_name = by_name;
 }
 
 }  // namespace msprobe

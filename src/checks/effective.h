@@ -19,6 +19,8 @@ struct Fact {
   ConfigValue value;
   std::string origin;  // file:line; "default of Megatron"; what it was computed from
   bool by_default = false;
+  bool by_name = false;           // of a file of no known stack, by what others call it
+  std::vector<double> also = {};  // what it says, too, where the unit or the rule of such a file is not known
 };
 
 /// Values by the names of quantities.def and those that are computed from them: attention_kind, padded_vocab,
@@ -70,12 +72,18 @@ class EffectiveRun {
   /// Quantities that stacks give in units, words or parts of their own.
   void DeriveOfPrograms();
   void DeriveLengths();
+  void DeriveUnits();
   void DeriveOfMpt();
   void DeriveOfTimm();
   void DeriveOfOpenClip();
   void DeriveOfNanoGpt();
   void DeriveOfMmengine();
   void DeriveNorm();
+  void DeriveNormEps(const std::string& norm);
+  void DeriveOfOlmo();
+  void DerivePolicy();
+  /// What a file of no known stack may say in another unit, or by a rule of its own.
+  void ReadOtherUnits();
   void DeriveOwnBatch();
   void DeriveAttention();
   void DeriveWindow();
@@ -89,6 +97,9 @@ class EffectiveRun {
   void DeriveDenseLayers();
   void DeriveOptimizer();
   void DeriveBatch();
+  void DeriveCompletions();
+  /// Whether a file of no known stack has a number of micro batches under a name that is not known.
+  bool AccumulatesByOtherName() const;
   void DeriveWorld();
   void DeriveSchedule();
   void DeriveWarmup();

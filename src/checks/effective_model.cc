@@ -174,6 +174,10 @@ void EffectiveRun::DeriveSizes() {
       }
       if (padded == *vocab) padded = RoundUp(*vocab, divisor * Number("model_parallel").value_or(1));
     }
+    // Rows of the embedding that only fill it up.
+    constexpr double kMostFilled = 1.05;
+    const auto rows = Number("embedding_rows");
+    if (rows && *rows >= *vocab && *rows <= kMostFilled * *vocab) padded = *rows;
     From("vocab_size", "padded_vocab", ConfigValue::Of(static_cast<int64_t>(padded)));
   }
 }

@@ -89,11 +89,38 @@ bool OfAnotherPart(std::string_view key) {
   if (dot == std::string_view::npos) return false;
   for (const std::string_view part : Split(key.substr(0, dot), '.')) {
     for (const std::string_view other :
-         {"critic",      "ref",       "reward",     "reward_model", "discriminator",  "disc",
-          "teacher",     "eval",      "evaluation", "val",          "valid",          "validation",
-          "test",        "inference", "generation", "rollout",      "sampling",       "logger",
-          "logging",     "wandb",     "vae",        "val_loader",   "val_dataloader", "test_dataloader",
-          "eval_loader", "callbacks", "profiler"}) {
+         {"critic",      "ref",       "reward",     "reward_model",  "discriminator",  "disc",
+          "teacher",     "eval",      "evaluation", "val",           "valid",          "validation",
+          "test",        "inference", "generation", "rollout",       "sampling",       "logger",
+          "logging",     "wandb",     "vae",        "val_loader",    "val_dataloader", "test_dataloader",
+          "eval_loader", "callbacks", "profiler",   "monitor",       "speed_monitor",  "throughput",
+          "metrics",     "tracker",   "benchmark",  "early_stopping"}) {
+      if (SameName(part, other)) return true;
+    }
+  }
+  return false;
+}
+
+/// A quantity of the model, which no section of the data, the optimizer or the schedule sets.
+bool IsOfModel(std::string_view id) {
+  for (const std::string_view one :
+       {"num_layers", "num_heads",     "kv_heads",       "hidden_size", "intermediate_size", "ffn_ratio",
+        "head_size",  "normalization", "use_rmsnorm",    "norm_eps",    "attention_dropout", "hidden_dropout",
+        "drop_path",  "activation",    "position_code",  "rope_base",   "rotary_share",      "linear_bias",
+        "qkv_bias",   "qk_norm",       "sliding_window", "expert_num"}) {
+    if (id == one) return true;
+  }
+  return false;
+}
+
+bool OutsideOfModel(std::string_view key) {
+  const size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  for (const std::string_view part : Split(key.substr(0, dot), '.')) {
+    for (const std::string_view other :
+         {"data", "dataset", "datasets", "dataloader", "loader", "train_loader", "train_data", "train_dataset",
+          "optimizer", "optim", "scheduler", "lr_scheduler", "augmentation", "transforms", "checkpoint", "checkpoints",
+          "tokenizer", "ema"}) {
       if (SameName(part, other)) return true;
     }
   }
@@ -101,7 +128,7 @@ bool OfAnotherPart(std::string_view key) {
 }
 
 /// The setting whose name ends so. Of several that differ the one that stands nearest to the top, if it is alone there.
-const Setting* FindCommon(const ConfigSource& source, std::string_view name) {
+const Setting* FindCommon(const ConfigSource& source, std::string_view name, std::string_view id) {
   const bool top = StartsWith(name, "=");
   if (top) name.remove_prefix(1);
   std::map<std::string_view, const Setting*> found;
@@ -111,6 +138,7 @@ const Setting* FindCommon(const ConfigSource& source, std::string_view name) {
     const bool whole = key.size() == name.size();
     if (!whole && (top || key[key.size() - name.size() - 1] != '.')) continue;
     if (!SameName(key.substr(key.size() - name.size()), name) || OfAnotherPart(key)) continue;
+    if (IsOfModel(id) && OutsideOfModel(key)) continue;
     found[key] = &setting;
   }
   const Setting* out = nullptr;
@@ -157,12 +185,12 @@ std::vector<ConfigValue> ItemsOf(const ConfigValue& value) {
 }
 
 /// "key", "!key" (the opposite), "key#1" (the second element), in the source; the value that it gives.
-const Setting* LookUp(const ConfigSource& source, std::string_view name, ConfigValue* out) {
+const Setting* LookUp(const ConfigSource& source, std::string_view name, std::string_view id, ConfigValue* out) {
   const bool negated = StartsWith(name, "!");
   if (negated) name.remove_prefix(1);
   const size_t hash = name.find('#');
   const std::string_view key = name.substr(0, hash);
-  const Setting* found = NamesAsOthers(source.dialect) ? FindCommon(source, key) : source.Find(key);
+  const Setting* found = NamesAsOthers(source.dialect) ? FindCommon(source, key, id) : source.Find(key);
   if (!found) {  // --no-name
     const Setting* off = source.Find("no_" + std::string(key));
     if (off && off->value.AsBool().value_or(false)) {
@@ -218,7 +246,7 @@ void EffectiveRun::FindOwnPrograms() {
     for (const auto& [id, keys] : NamesOf(ConfigDialect::kOwn)) {
       for (const std::string_view name : Split(keys, '|')) {
         ConfigValue value;
-        if (LookUp(source, name, &value)) told.insert(id);
+        if (LookUp(source, name, id, &value)) told.insert(id);
       }
     }
     source.dialect = ConfigDialect::kUnknown;
@@ -245,14 +273,14 @@ void EffectiveRun::ReadNamed() {
     for (const auto& [id, keys] : NamesOf(source.dialect)) {
       if (own && id == "clip_grad") {  // None: not clipped
         for (const std::string_view name : Split(keys, '|')) {
-          const Setting* none = FindCommon(source, name);
+          const Setting* none = FindCommon(source, name, id);
           if (none && none->value.IsNull()) Set("clip_grad", ConfigValue::Of(0.0), none->Origin());
         }
       }
       bool set = false;
       for (const std::string_view name : Split(keys, '|')) {
         ConfigValue value;
-        const Setting* found = name.empty() ? nullptr : LookUp(source, name, &value);
+        const Setting* found = name.empty() ? nullptr : LookUp(source, name, id, &value);
         if (!found) continue;
         used_.insert_or_assign(found->key, std::string(id));
         if (own) MarkCopies(source, *found, std::string(id));
@@ -262,6 +290,8 @@ void EffectiveRun::ReadNamed() {
         const bool open = value.IsText() && IsOpen(value.text) && id != "data_path";
         open ? LeaveOpen(std::string(id))
              : Set(std::string(id), Typed(value), found->Origin());  // a later source overrides
+        if (!open)
+          facts_[std::string(id)].by_name = source.dialect == ConfigDialect::kOwn && !EndsWith(source.path, ".py");
       }
     }
   }

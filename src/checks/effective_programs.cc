@@ -34,6 +34,7 @@ std::optional<Length> LengthOf(const Fact* fact) {
 
 void EffectiveRun::DeriveOfPrograms() {
   DeriveOfMpt();
+  DeriveOfOlmo();
   DeriveNorm();
   DeriveOfTimm();
   DeriveOfOpenClip();
@@ -99,6 +100,32 @@ void EffectiveRun::DeriveOfMpt() {
   }
 }
 
+/// Its MLP has as many columns as both halves of a gated one together, and its model says by flags how it counts
+/// positions.
+void EffectiveRun::DeriveOfOlmo() {
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kOlmo) continue;
+    const auto on = [&](std::string_view key) {
+      const Setting* flag = source.Find(key);
+      if (flag) used_.try_emplace(flag->key);
+      return flag && flag->value.AsBool().value_or(false);
+    };
+    const bool rope = on("model.rope"), alibi = on("model.alibi");
+    if (rope || alibi) {
+      Set("position_code", ConfigValue::Of(rope ? "rope" : "alibi"),
+          source.Find(rope ? "model.rope" : "model.alibi")->Origin());
+    }
+    if (on("model.multi_query_attention")) Set("kv_heads", ConfigValue::Of(int64_t{1}), source.path);
+    const auto ratio = Number("ffn_ratio"), hidden = Number("hidden_size");
+    const char* from = Find("intermediate_size") ? "intermediate_size" : "ffn_ratio";
+    const auto all = Find("intermediate_size") ? Number("intermediate_size")
+                     : ratio && hidden         ? std::optional(*ratio * *hidden)
+                                               : std::nullopt;
+    const double halves = Contains(Word("activation"), "swiglu") ? 2 : 1;
+    if (all) return From(from, "intermediate_size", ConfigValue::Of(static_cast<int64_t>(*all / halves)));
+  }
+}
+
 /// One word for each kind of norm.
 void EffectiveRun::DeriveNorm() {
   if (const auto rms = Truth("use_rmsnorm"); rms && !Find("normalization")) {
@@ -109,6 +136,39 @@ void EffectiveRun::DeriveNorm() {
   const bool layer = Contains(norm, "layernorm") || Contains(norm, "layer_norm") || norm == "ln";
   if (layer && !Contains(norm, "1p") && !Contains(norm, "rms")) {
     From("normalization", "normalization", ConfigValue::Of("LayerNorm"));
+  }
+  DeriveNormEps(Word("normalization"));
+}
+
+/// That of the norm which is used, where a file has one for each kind.
+void EffectiveRun::DeriveNormEps(const std::string& norm) {
+  const bool rms = norm == "rmsnorm", scale = norm == "scalenorm";
+  const auto of_kind = [&](std::string_view name) {
+    if (scale) return name == "scalenorm_epsilon";
+    if (Contains(name, "scale")) return false;
+    return norm.empty() || Contains(name, "rms") == rms;
+  };
+  constexpr std::string_view kNames =
+      "rms_norm_eps rms_norm_epsilon rmsnorm_eps rms_eps layer_norm_eps layernorm_epsilon layer_norm_epsilon "
+      "layernorm_eps ln_eps scalenorm_epsilon";
+  for (const ConfigSource& source : configuration_.sources) {
+    std::vector<const Setting*> fits, others;
+    for (const Setting& setting : source.settings) {
+      const std::string_view name = std::string_view(setting.key).substr(setting.key.rfind('.') + 1);
+      const auto names = Split(kNames, ' ');
+      if (setting.value.IsNull() || std::find(names.begin(), names.end(), name) == names.end()) continue;
+      (of_kind(name) ? fits : others).push_back(&setting);
+    }
+    for (const Setting* other : others) used_.try_emplace(other->key, "norm_eps");
+    if (others.empty() || norm.empty()) continue;
+    const Fact* now = Find("norm_eps");
+    const bool read =
+        now && std::any_of(others.begin(), others.end(), [&](const Setting* s) { return s->Origin() == now->origin; });
+    if (read && !fits.empty()) {
+      Set("norm_eps", PythonScalar(fits[0]->value.Shown()), fits[0]->Origin());
+    } else if (read && source.dialect == ConfigDialect::kNeox) {
+      Set("norm_eps", PythonScalar(rms || scale ? "1e-08" : "1e-05"), "default of GPT-NeoX", true);
+    }
   }
 }
 
@@ -234,6 +294,7 @@ void EffectiveRun::DeriveOwnBatch() {
 
 /// Lengths in epochs, tokens and shares as steps and shares.
 void EffectiveRun::DeriveLengths() {
+  DeriveUnits();
   if (const auto all = LengthOf(Find("train_length"))) {
     const auto set = [&](const char* quantity) { From("train_length", quantity, ConfigValue::Of(all->number)); };
     if (all->unit == "ba" || all->unit.empty()) set("train_steps");

@@ -86,12 +86,14 @@ void EffectiveRun::DeriveBatch() {
   const auto micro = Number("micro_batch"), dp = Number("data_parallel");
   if (Find("global_batch") || !micro || !dp || open_.contains("accumulation") || open_.contains("global_batch")) return;
   if (Find("plain_batch") && *dp > 1) return;  // of one process or of all
+  if (!Find("accumulation") && AccumulatesByOtherName()) return;
   double batch = *micro * *dp * Number("accumulation").value_or(1);
   if (Has(ConfigDialect::kMindFormers)) {
     if (Number("pipeline").value_or(1) > 1) batch *= Number("micro_batch_num").value_or(1);
     batch *= Number("micro_batch_interleave").value_or(1);
   }
   From("micro_batch", "global_batch", ConfigValue::Of(static_cast<int64_t>(batch)));
+  DeriveCompletions();
 }
 
 void EffectiveRun::DeriveOptimizer() {
@@ -261,6 +263,9 @@ void EffectiveRun::DerivePrecision() {
     if (source.dialect == ConfigDialect::kMegatron && !Find("precision")) {
       Set("precision", ConfigValue::Of("fp32"), "default of Megatron", true);
     }
+  }
+  for (const auto& [flag, value] : {std::pair("use_fp16", "fp16"), {"use_bf16", "bf16"}}) {
+    if (Truth(flag).value_or(false)) From(flag, "precision", ConfigValue::Of(value));
   }
   if (Has(ConfigDialect::kMegatron)) {
     if (!Find("param_init_type")) {

@@ -38,7 +38,7 @@ Verdict Members(const CheckInput& input, Verdict different) {
     const Fact *a = input.target->Find(member.quantity), *b = input.golden->Find(member.quantity);
     Verdict one = Verdict::kSkip;
     if (a && b) {
-      one = Same(a->value, b->value) ? Verdict::kPass : different;
+      one = CompareFacts(a, b, different);
     } else if ((a || b) && OneStack(input)) {
       one = Verdict::kWarn;  // it may say what the other takes without being told
     }

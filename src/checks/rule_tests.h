@@ -9,6 +9,9 @@ namespace msprobe::rule_tests {
 
 /// As numbers, as truths, or as words without case and prefixes of types.
 bool Same(const ConfigValue& a, const ConfigValue& b);
+/// `different` if both are known and differ, ask if one is not known or may say the same in another unit; of what a
+/// file of no known stack says against a default at most warn.
+CheckVerdict CompareFacts(const Fact* a, const Fact* b, CheckVerdict different);
 /// `different` if both are known and differ, ask if one is not known.
 CheckVerdict Compare(const CheckInput& input, std::string_view quantity, CheckVerdict different);
 /// The worst answer of the runs.
