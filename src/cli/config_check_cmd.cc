@@ -135,7 +135,16 @@ Status RunRules(const ConfigCheckArguments& given, const CommandContext& context
   PrintConfigWarnings(report.warnings);
   as_json ? PrintJson(ChecklistJson(report)) : PrintForPeople(ChecklistText(report, language));
   if (report.Undecided()) {
-    return {Code::kUndecided, Msg("not decided: {} is of no stack that is known", OneLine(report.not_known[0]))};
+    if (!report.not_known.empty()) {
+      return {Code::kUndecided, Msg("not decided: {} is of no stack that is known", OneLine(report.not_known[0]))};
+    }
+    if (!report.not_read.empty()) {
+      return {Code::kUndecided,
+              Msg("not decided: {} is not here, and may set what any rule looks at", report.not_read[0])};
+    }
+    return {Code::kUndecided,
+            Msg("not decided: {} rules could not be compared, as a side of no known stack does not say the unit",
+                report.not_compared.size())};
   }
   return StatusOf(
       Conclude(JudgementsOf(report, language)), context.fail_on, {FailOn::kBug, false},

@@ -1,8 +1,10 @@
 #include "jobs/configuration/run_checklist.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/file.h"
 #include "base/message.h"
@@ -80,6 +82,15 @@ Status KnownOrCompared(const EffectiveRun& run, const std::vector<std::string>& 
       Msg("{} is of no stack that is known: its settings are compared by their names, and no rule looks at them",
           OneLine(paths[0])));
   return OkStatus();
+}
+
+/// Rules that could fail if it were known in which unit a side of no known stack says a number.
+void FindNotCompared(const EffectiveRun& target, const EffectiveRun& golden, ChecklistReport* report) {
+  for (const CheckFinding& finding : report->findings) {
+    if (finding.verdict != CheckVerdict::kAsk || finding.rule->quantity.empty()) continue;
+    const Fact *a = target.Find(finding.rule->quantity), *b = golden.Find(finding.rule->quantity);
+    if (a && b && (!a->also.empty() || !b->also.empty())) report->not_compared.emplace_back(finding.rule->id);
+  }
 }
 
 std::vector<std::string> FrameworksOf(const EffectiveRun& run) {
@@ -194,6 +205,12 @@ StatusOr<ChecklistReport> RunChecklistOfFiles(const std::vector<std::string>& ta
   out.pair = right.has_value();
   out.frameworks[0] = FrameworksOf(left);
   out.findings = RunChecklist(left, right ? &*right : nullptr);
+  if (right) FindNotCompared(left, *right, &out);
+  for (const EffectiveRun* run : {&std::as_const(left), right ? &std::as_const(*right) : nullptr}) {
+    if (!run || !out.pair) continue;
+    const std::vector<std::string>& unread = run->configuration().unread;
+    out.not_read.insert(out.not_read.end(), unread.begin(), unread.end());
+  }
   if (output.empty()) return out;
   MSP_RETURN_IF_ERROR(MakeOutputDir(output));
   const std::string book = JoinPath(output, "checklist.xlsx"), page = JoinPath(output, "checklist.html");
@@ -242,6 +259,18 @@ std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language lang
     one.about = Message(OneLine(file));
     one.evidence.push_back(Msg("it is of no stack that is known"));
   }
+  for (const std::string& file : report.not_read) {
+    Judgement& one = out.emplace_back();
+    one.kind = JudgementKind::kCannotSay;
+    one.about = Message(file);
+    one.evidence.push_back(Msg("it is not here, and may set what any rule looks at"));
+  }
+  for (const std::string& rule : report.not_compared) {
+    Judgement& one = out.emplace_back();
+    one.kind = JudgementKind::kCannotSay;
+    one.about = Message(rule);
+    one.evidence.push_back(Msg("a side of no known stack does not say its unit"));
+  }
   return out;
 }
 
@@ -256,6 +285,8 @@ std::string ChecklistJson(const ChecklistReport& report) {
       json.Member(NameOf(verdict), report.Count(verdict));
     }
   });
+  json.Member("not_compared", report.not_compared);
+  json.Member("not_read", report.not_read);
   json.Key("findings");
   json.BeginArray();
   const auto write = [&](std::string_view rule, std::string_view section, std::string_view verdict,
@@ -328,6 +359,13 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
     }
   }
   if (!asked.empty()) out += Msg("ask a person: {}\n", asked);
+  if (!report.not_compared.empty()) {
+    out += Msg("cannot say: {}: a side of no known stack does not say its unit\n",
+               fmt::format("{}", fmt::join(report.not_compared, ", ")));
+  }
+  for (const std::string& file : report.not_read) {
+    out += Msg("cannot say: {} is not here, and may set what any rule looks at\n", file);
+  }
   out += Msg("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
              report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn), report.Count(CheckVerdict::kFail));
   for (const std::string& file : report.files) out += Msg("  result: {}\n", OneLine(file));

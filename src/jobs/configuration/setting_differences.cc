@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "checks/rule_tests.h"
@@ -15,8 +17,9 @@ namespace {
 constexpr size_t kMostDifferences = 2'000;
 
 /// Settings from which rules compute by themselves.
-constexpr std::array<std::string_view, 20> kComputed{"group_query_attention",
+constexpr std::array<std::string_view, 21> kComputed{"group_query_attention",
                                                      "swiglu",
+                                                     "gated_linear_unit",
                                                      "squared_relu",
                                                      "use_rotary_position_embeddings",
                                                      "moe_router_load_balancing_type",
@@ -37,7 +40,7 @@ constexpr std::array<std::string_view, 20> kComputed{"group_query_attention",
                                                      "MS_ASCEND_CHECK_OVERFLOW_MODE"};
 
 /// Parts of names of what no training computes with.
-constexpr std::array<std::string_view, 84> kIncidentalWords{
+constexpr std::array<std::string_view, 88> kIncidentalWords{
     "path",     "paths",     "dir",      "directory", "folder",        "save",        "saves",      "saving",
     "output",   "out",       "outputs",  "log",       "logs",          "logging",     "logger",     "name",
     "names",    "project",   "port",     "file",      "files",         "tensorboard", "wandb",      "mlflow",
@@ -48,7 +51,31 @@ constexpr std::array<std::string_view, 84> kIncidentalWords{
     "offload",  "overlap",   "bucket",   "prefetch",  "pin",           "cache",       "overwrite",  "resume",
     "memory",   "hub",       "push",     "config",    "prefix",        "description", "debug",      "level",
     "visible",  "ifname",    "home",     "alloc",     "connections",   "print",       "version",    "freq",
-    "callback", "callbacks", "micro",    "fused"};
+    "callback", "callbacks", "micro",    "fused",     "checkpoints",   "monitor",     "nnodes",     "nproc"};
+
+struct UsualSetting {
+  ConfigDialect dialect;
+  std::string_view name, value;
+};
+
+constexpr UsualSetting kUsual[] = {
+#define MSP_USUAL(dialect, name, value) {ConfigDialect::dialect, name, value},
+#include "jobs/configuration/usual_settings.def"
+#undef MSP_USUAL
+};
+
+/// In small letters.
+std::vector<std::string> Words(std::string_view key) {
+  std::vector<std::string> out{""};
+  for (const char c : key) {
+    if (c == '.' || c == '_' || c == '-' || c == ' ' || c == '/') {
+      out.emplace_back();
+    } else {
+      out.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    }
+  }
+  return out;
+}
 
 bool IsPath(const std::string& value) {
   return StartsWith(value, "/") || StartsWith(value, "./") || StartsWith(value, "../") || StartsWith(value, "~") ||
@@ -57,25 +84,17 @@ bool IsPath(const std::string& value) {
 
 bool IsIncidental(std::string_view key, const std::string& a, const std::string& b) {
   if (IsPath(a) || IsPath(b)) return true;
-  std::string word;
   // The probability of stochastic depth is called drop_path.
   const auto number = [](const std::string& value) {
     return !value.empty() && value.find_first_not_of("0123456789.eE+-") == std::string::npos;
   };
   const bool numbers = number(a) && number(b);
-  const auto incidental = [&] {
+  const std::vector<std::string> words = Words(key);
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
     if (numbers && word == "path") return false;
+    if (StartsWith(key, "env ") && word == "config") return false;  // CUBLAS_WORKSPACE_CONFIG
     return std::find(kIncidentalWords.begin(), kIncidentalWords.end(), word) != kIncidentalWords.end();
-  };
-  for (const char c : key) {
-    if (c == '.' || c == '_' || c == '-' || c == ' ' || c == '/') {
-      if (incidental()) return true;
-      word.clear();
-    } else {
-      word += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    }
-  }
-  return incidental();
+  });
 }
 
 struct Told {
@@ -98,21 +117,51 @@ SettingsByKey SettingsOf(const EffectiveRun& run) {
   return out;
 }
 
-/// A flag that is off, what only a run knows, an empty text and no number of anything are what is not set.
-bool SaysNothing(const ConfigValue& value) {
+/// One of a number of parts, and times one.
+bool CountsParts(std::string_view key) {
+  for (const std::string& word : Words(key)) {
+    for (const std::string_view part :
+         {"size",     "degree", "parallel", "factor",  "scale",  "multiplier", "mult",   "ratio",   "steps",
+          "interval", "every",  "repeat",   "repeats", "num",    "n",          "tp",     "pp",      "cp",
+          "ep",       "times",  "count",    "stages",  "chunks", "splits",     "groups", "replicas"}) {
+      if (word == part) return true;
+    }
+  }
+  return false;
+}
+
+/// A flag that is off, what only a run knows, an empty text, no number of anything, one part of it and what the stack
+/// takes by itself are what is not set.
+bool SaysNothing(const std::string& key, const Told& told) {
+  const ConfigValue& value = told.setting->value;
   const std::string text = value.Shown();
-  return text.empty() || StartsWith(text, "$(") || text == "None" || text == "none" || text == "[]" ||
-         value.AsBool() == false;
+  const auto number = value.AsNumber();
+  if (text.empty() || StartsWith(text, "$(") || text == "None" || text == "none" || text == "null" || text == "[]" ||
+      value.AsBool() == false || number == 0.0) {
+    return true;
+  }
+  if (number == 1.0 && CountsParts(key)) return true;
+  return std::any_of(std::begin(kUsual), std::end(kUsual), [&](const UsualSetting& one) {
+    return one.dialect == told.dialect && one.value == text && key.substr(key.rfind('.') + 1) == one.name;
+  });
 }
 
 bool ReadBy(const EffectiveRun& run, const std::string& key) {
   const std::string_view plain = StartsWith(key, "env ") ? std::string_view(key).substr(4) : std::string_view(key);
-  return run.used().contains(key) || std::find(kComputed.begin(), kComputed.end(), plain) != kComputed.end();
+  const std::string_view last = plain.substr(plain.rfind('.') + 1);  // of a section of a yaml of Megatron
+  return run.used().contains(key) || std::any_of(kComputed.begin(), kComputed.end(),
+                                                 [&](std::string_view one) { return one == plain || one == last; });
 }
 
 /// Files of no stack, and those whose names are only what others have, too.
 bool OfOwnProgram(ConfigDialect dialect) {
   return dialect == ConfigDialect::kUnknown || dialect == ConfigDialect::kOwn;
+}
+
+/// Those that have the same settings as options and in the sections of a file.
+bool HasSections(ConfigDialect dialect) {
+  const StackKind* stack = FindStack(dialect);
+  return OfOwnProgram(dialect) || (stack && stack->base == ConfigDialect::kOwn);
 }
 
 /// A setting of an own program that a rule reads, and of which the other side says nothing: no rule can compare it.
@@ -128,12 +177,22 @@ bool ReadsSources(const EffectiveRun& run, ConfigDialect dialect) {
   });
 }
 
+/// Whether a variable that is not there is not set: a script of the side is here, or a job that has an environment.
+bool ReadsEnvironment(const EffectiveRun& run) {
+  return !run.configuration().environment.empty() || !run.configuration().launcher.empty();
+}
+
+bool MayBeCompared(const std::string& key, const Told& told, const EffectiveRun& other) {
+  return StartsWith(key, "env ") ? ReadsEnvironment(other) || ReadsSources(other, told.dialect)
+                                 : ReadsSources(other, told.dialect);
+}
+
 /// Keys of own scripts that one side alone has, by the last part of their names: --state-size of a script is
 /// model.state_size of a yaml. Of several with one name nothing is said.
 std::map<std::string, std::string> OwnByLastPart(const SettingsByKey& settings, const SettingsByKey& others) {
   std::map<std::string, std::string> out;
   for (const auto& [key, told] : settings) {
-    if (!OfOwnProgram(told.dialect) || others.contains(key) || StartsWith(key, "env ")) continue;
+    if (!HasSections(told.dialect) || others.contains(key) || StartsWith(key, "env ")) continue;
     const auto [at, fresh] = out.try_emplace(key.substr(key.rfind('.') + 1), key);
     if (!fresh) at->second.clear();
   }
@@ -187,9 +246,9 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
   for (const auto& [key, own] : left) {
     const auto other = right.find(key);
     if (other == right.end()) {
-      const bool comparable = ReadsSources(golden, own.dialect);
+      const bool comparable = MayBeCompared(key, own, golden);
       const bool unread = !ReadBy(target, key) || AloneInOwnProgram(target, key, own, golden);
-      if (comparable && unread && !SaysNothing(own.setting->value)) {
+      if (comparable && unread && !SaysNothing(key, own)) {
         Add(key, own.setting, nullptr, &out, StandsAlone(key, own, golden));
       }
     } else if (!(ReadBy(target, key) && ReadBy(golden, OwnKey(key, other->second))) &&
@@ -198,9 +257,9 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
     }
   }
   for (const auto& [key, own] : right) {
-    const bool comparable = !left.contains(key) && ReadsSources(target, own.dialect);
+    const bool comparable = !left.contains(key) && MayBeCompared(key, own, target);
     const bool unread = !ReadBy(golden, key) || AloneInOwnProgram(golden, key, own, target);
-    if (comparable && unread && !SaysNothing(own.setting->value)) {
+    if (comparable && unread && !SaysNothing(key, own)) {
       Add(key, nullptr, own.setting, &out, StandsAlone(key, own, target));
     }
   }
