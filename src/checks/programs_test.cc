@@ -109,5 +109,39 @@ TEST(Programs, BatchesOfOneProcessOrOfAll) {
   EXPECT_EQ(VerdictBetween(run("48", "4"), all, "optimizer.global_batch_size"), "fail");
 }
 
+TEST(Programs, NumbersThatMayBeInAnotherUnit) {
+  const auto own = [](const char* warmup) {
+    return RunOf(ConfigDialect::kOwn,
+                 {{"warmup_steps", warmup}, {"global_batch_size", "64"}, {"lr", "1e-3"}, {"steps", "9000"}});
+  };
+  const EffectiveRun stack = RunOf(
+      ConfigDialect::kMegatron,
+      {{"lr_warmup_iters", "100"}, {"train_iters", "9000"}, {"lr_decay_iters", "9000"}, {"global_batch_size", "64"}});
+  EXPECT_EQ(VerdictBetween(own("100"), stack, "optimizer.warmup_ratio"), "pass");
+  EXPECT_EQ(VerdictBetween(own("250"), stack, "optimizer.warmup_ratio"), "fail");
+  EXPECT_EQ(VerdictBetween(own("6400"), stack, "optimizer.warmup_ratio"), "ask") << "in samples they are alike";
+  // A default that nobody wrote is no reason to accuse a name that others use otherwise.
+  const EffectiveRun named = RunOf(ConfigDialect::kOwn, {{"beta2", "0.95"}, {"lr", "1e-3"}});
+  EXPECT_NE(VerdictBetween(named, stack, "optimizer.beta2"), "fail");
+}
+
+TEST(Programs, TheEpsilonOfTheNormThatIsUsed) {
+  const auto neox = [](const char* norm) {
+    return RunOf(ConfigDialect::kNeox, {{"norm", norm}, {"layernorm_epsilon", "1e-6"}, {"num-layers", "2"}});
+  };
+  EXPECT_EQ(neox("layernorm").Number("norm_eps"), 1e-6);
+  EXPECT_EQ(neox("rmsnorm").Number("norm_eps"), 1e-8) << "by default";
+  const EffectiveRun both =
+      RunOf(ConfigDialect::kNeox, {{"norm", "rmsnorm"}, {"layernorm_epsilon", "1e-6"}, {"rms_norm_epsilon", "1e-5"}});
+  EXPECT_EQ(both.Number("norm_eps"), 1e-5);
+}
+
+TEST(Programs, SmoothingOfTimmByItsDefault) {
+  const EffectiveRun timm = RunOf(ConfigDialect::kTimm, {{"model", "vit"}, {"lr", "1e-3"}});
+  EXPECT_EQ(timm.Number("label_smoothing"), 0.1);
+  const EffectiveRun sharp = RunOf(ConfigDialect::kTimm, {{"model", "vit"}, {"lr", "1e-3"}, {"smoothing", "0"}});
+  EXPECT_EQ(VerdictBetween(timm, sharp, "data.loss_members"), "fail");
+}
+
 }  // namespace
 }  // namespace msprobe

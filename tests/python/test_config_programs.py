@@ -111,3 +111,28 @@ def test_settings_of_one_side_alone_are_listed_together(tmp_path):
     assert (found["setting.crops"]["target"], found["setting.crops"]["golden"]) == ("1", "2")
     text = run(["config_check", "-tp", side / "run.sh", "-gp", side / "hparams.yml"], check=False).stdout
     assert "it differs" in text
+
+
+def test_settings_spelled_out_at_what_does_nothing_are_no_difference(tmp_path):
+    options = (
+        "--tensor-model-parallel-size 2 --train-iters 10 --lr-decay-style cosine --untie-embeddings-and-output-weights"
+    )
+    launch = f"torchrun --nproc_per_node 8 pretrain_gpt.py {options}"
+    a = write(tmp_path / "a", {"run.sh": f"NNODES=1 {launch}\n"})
+    usual = "--dataloader-type single --transformer-impl transformer_engine"
+    b = write(tmp_path / "b", {"run.sh": f"{launch} {usual}\n"})
+    _, found = compare([a / "run.sh"], [b / "run.sh"])
+    assert not [rule for rule, f in found.items() if rule.startswith("setting.") and f["verdict"] == "warn"]
+    write(tmp_path / "b", {"run.sh": f"{launch} {usual.replace('single', 'cyclic')}\n"})
+    _, found = compare([a / "run.sh"], [b / "run.sh"])
+    assert found["setting.dataloader_type"]["golden"] == "cyclic"
+
+
+def test_numbers_in_a_unit_that_is_not_known_are_not_decided(tmp_path):
+    own = "warmup_steps: 6400\nglobal_batch_size: 64\nlearning_rate: 1.0e-3\nsteps: 9000\nmodel_dim: 64\n"
+    stack = "--train-iters 9000 --lr-warmup-iters 100 --global-batch-size 64 --lr 1e-3 --lr-decay-style cosine"
+    side = write(tmp_path, {"own.yaml": own, "run.sh": f"torchrun --nproc_per_node 8 pretrain_gpt.py {stack}\n"})
+    done = run(["config_check", "-tp", side / "own.yaml", "-gp", side / "run.sh", "--json"], check=False)
+    report = json.loads(done.stdout)
+    assert "optimizer.warmup_ratio" in report["not_compared"], report
+    assert done.returncode == (1 if report["verdicts"]["fail"] else 5)
