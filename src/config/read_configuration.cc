@@ -19,7 +19,8 @@ namespace {
 
 constexpr size_t kMaxPackageList = 1 << 20;
 constexpr size_t kLongestFirstLine = 256;
-constexpr int kMostBases = 16;  // nested ones
+constexpr size_t kMostBases = 16;  // nested ones
+constexpr size_t kMostNamed = 1'000;
 
 /// The file that a word of a script names: beside the script, where the command is run, or given under another folder;
 /// "" if it is not here.
@@ -84,6 +85,12 @@ std::vector<std::string_view> KeysOf(const std::vector<Setting>& settings) {
   return out;
 }
 
+/// Whether both are one file.
+bool SameFile(const std::string& a, const std::string& b) {
+  std::error_code failed;
+  return a == b || std::filesystem::equivalent(a, b, failed);
+}
+
 /// Files that a file of settings begins with: `_base_: ../base.yaml`, `defaults` of hydra.
 std::vector<std::string> BasesOf(const ConfigSource& source) {
   std::vector<std::string> out;
@@ -105,19 +112,23 @@ std::vector<std::string> BasesOf(const ConfigSource& source) {
 }
 
 /// The settings of a file behind those of the files that it begins with.
-StatusOr<ConfigSource> ReadWithBases(const std::string& path, Configuration* out,
-                                     int depth = 0) {  // NOLINT(misc-no-recursion): kMostBases
+// NOLINTNEXTLINE(misc-no-recursion): kMostBases
+StatusOr<ConfigSource> ReadWithBases(const std::string& path, Configuration* out, std::vector<std::string> above = {}) {
   MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(path));
   std::vector<Setting> all;
+  above.push_back(path);
+  const auto begun = [&](const std::string& file) {
+    return std::any_of(above.begin(), above.end(), [&](const std::string& one) { return SameFile(one, file); });
+  };
   for (const std::string& base : BasesOf(source)) {
     const std::string named = JoinPath(std::string(DirName(path)), base);
     const std::string given = IsRegularFile(named) ? named : NamedFile(base, path, *out);
-    if (given.empty() || given == path || depth >= kMostBases) {
+    if (given.empty() || begun(given) || above.size() > kMostBases || out->named.size() > kMostNamed) {
       out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", path, OneLine(base)));
       out->unread.push_back(OneLine(base));
       continue;
     }
-    MSP_ASSIGN_OR_RETURN(ConfigSource below, ReadWithBases(given, out, depth + 1));
+    MSP_ASSIGN_OR_RETURN(ConfigSource below, ReadWithBases(given, out, above));
     out->named.push_back(given);
     std::move(below.settings.begin(), below.settings.end(), std::back_inserter(all));
   }
@@ -237,12 +248,6 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
   std::move(later.begin(), later.end(), std::back_inserter(out->sources));
   out->launcher.insert(out->launcher.end(), command.launcher.begin(), command.launcher.end());
   return OkStatus();
-}
-
-/// Whether both are one file.
-bool SameFile(const std::string& a, const std::string& b) {
-  std::error_code failed;
-  return a == b || std::filesystem::equivalent(a, b, failed);
 }
 
 /// A script that is a file, or inside of one; `found`: whether a command of it starts a training.

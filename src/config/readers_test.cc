@@ -158,6 +158,11 @@ TEST(ReadConfiguration, OverridesBehindACommandAndScriptsByTheirFirstLine) {
   const auto lone = ReadConfiguration({folder.Write("a.sbatch", "srun python train_net.py --config-file lone.yaml\n")});
   ASSERT_TRUE(lone.ok()) << ErrorOf(lone.status());
   EXPECT_EQ(lone->unread, std::vector<std::string>{"../gone.yaml"});
+  folder.Write("round.yaml", "_BASE_: [back.yaml, back.yaml]\nSEED: 1\n");
+  folder.Write("back.yaml", "_BASE_: [round.yaml, round.yaml]\n");
+  const auto round = ReadConfiguration({folder.Write("c.sh", "python train_net.py --config-file round.yaml\n")});
+  ASSERT_TRUE(round.ok()) << ErrorOf(round.status());
+  EXPECT_EQ(round->unread.size(), 4) << "files that begin with each other are read once each";
   const auto command = ReadConfiguration({folder.Write("b.sh", "my-train --lr 0.1 --steps 5\n")});
   ASSERT_TRUE(command.ok());
   EXPECT_EQ(Shown(*command, "lr"), "0.1");
