@@ -120,6 +120,9 @@ TEST(Programs, NumbersThatMayBeInAnotherUnit) {
   EXPECT_EQ(VerdictBetween(own("100"), stack, "optimizer.warmup_ratio"), "pass");
   EXPECT_EQ(VerdictBetween(own("250"), stack, "optimizer.warmup_ratio"), "fail");
   EXPECT_EQ(VerdictBetween(own("6400"), stack, "optimizer.warmup_ratio"), "ask") << "in samples they are alike";
+  const EffectiveRun untied = RunOf(ConfigDialect::kOwn, {{"tie_word_embeddings", "False"}, {"num_layers", "2"}});
+  const EffectiveRun tied = RunOf(ConfigDialect::kMegatron, {{"num_layers", "2"}});
+  EXPECT_EQ(VerdictBetween(untied, tied, "structure.tied_embeddings"), "fail") << "a flag has no unit";
   // A default that nobody wrote is no reason to accuse a name that others use otherwise.
   const EffectiveRun named = RunOf(ConfigDialect::kOwn, {{"beta2", "0.95"}, {"lr", "1e-3"}});
   EXPECT_NE(VerdictBetween(named, stack, "optimizer.beta2"), "fail");

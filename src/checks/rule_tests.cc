@@ -42,8 +42,10 @@ Verdict CompareFacts(const Fact* a, const Fact* b, Verdict different) {
                        [&](double value) { return Same(ConfigValue::Of(value), other.value); });
   };
   if (also(*a, *b) || also(*b, *a)) return Verdict::kAsk;
-  // What a file of no known stack means by a name is not sure enough to accuse a default that nobody wrote.
-  const bool guessed = (a->by_name && b->by_default) || (b->by_name && a->by_default);
+  // What a file of no known stack means by a name is not sure enough to accuse a default that nobody wrote; a flag
+  // means one thing only.
+  const auto by_name = [](const Fact& one) { return one.by_name && one.value.kind != ConfigValue::Kind::kBool; };
+  const bool guessed = (by_name(*a) && b->by_default) || (by_name(*b) && a->by_default);
   return guessed ? std::min(different, Verdict::kWarn) : different;
 }
 
