@@ -7,11 +7,11 @@
 namespace msprobe {
 namespace {
 
-struct Row {
+struct FunctionArguments {
   std::string_view function, names;
 };
 
-constexpr Row kRows[] = {
+constexpr FunctionArguments kFunctionArguments[] = {
 #define MSP_ARGUMENT_NAMES(function, names) {function, names},
 #include "ops/argument_names.def"
 #undef MSP_ARGUMENT_NAMES
@@ -26,8 +26,9 @@ std::string_view ArgumentName(std::string_view function, std::string_view item) 
   int place = -1;
   const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), place);
   if (error != std::errc() || end != key.data() + key.size()) return {};
-  const Row* row = std::ranges::lower_bound(kRows, function, {}, &Row::function);
-  if (row == std::end(kRows) || row->function != function) return {};
+  const FunctionArguments* row =
+      std::ranges::lower_bound(kFunctionArguments, function, {}, &FunctionArguments::function);
+  if (row == std::end(kFunctionArguments) || row->function != function) return {};
   std::string_view names = row->names;
   for (; place > 0; --place) {
     const size_t space = names.find(' ');
