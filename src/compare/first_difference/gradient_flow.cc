@@ -8,6 +8,7 @@
 #include "compare/round_off/no_value.h"
 #include "compare/values/item_views.h"
 #include "ops/op_name.h"
+#include "ops/op_traits.h"
 
 namespace msprobe {
 namespace {
@@ -33,13 +34,32 @@ bool OnlyOneHasMore(const WalkInput& in) {
   if (FirstBackward(ours) == ours.size() || FirstBackward(theirs) == theirs.size()) return false;
   const auto lone = [&](const OpList& ops, size_t i, const DumpFile& other) {
     const std::string_view name = ops.NameAt(i);
-    return IsOfGradients(name) && other.FindOp(ForwardNameOf(ParseOpName(name)));
+    // Calls are paired in other ways than by name: what the other run has by this name is not missing there.
+    return IsOfGradients(name) && !other.FindOp(name) && other.FindOp(ForwardNameOf(ParseOpName(name)));
   };
   bool missing = false, extra = false;
   for (const uint32_t op : in.plan.golden_only) missing = missing || lone(theirs, op, *in.pair.target);
   for (size_t i = 0; i < ours.size() && !extra; ++i)
     extra = in.plan.golden_of[i] == kNoOp && !in.plan.NotSeen(i) && lone(ours, i, *in.pair.golden);
   return missing != extra;
+}
+
+/// Whether one run computes something in its forward pass by ops of its own: then calls that are paired need not be
+/// given the same.
+bool ComputesOtherwise(const WalkInput& in) {
+  const OpList &ours = in.pair.target->ops(), &theirs = in.pair.golden->ops();
+  const auto computes = [](const OpList& ops, size_t i) {
+    const std::string_view name = ops.NameAt(i);
+    return ParseOpName(name).direction == OpDirection::kForward && !OnlyMovesOrCasts(name);
+  };
+  const size_t backward = FirstBackward(ours), golden_backward = FirstBackward(theirs);
+  for (const uint32_t op : in.plan.golden_only) {
+    if (op < golden_backward && computes(theirs, op)) return true;
+  }
+  for (size_t i = 0; i < backward; ++i) {
+    if (in.plan.golden_of[i] == kNoOp && !in.plan.NotSeen(i) && computes(ours, i)) return true;
+  }
+  return false;
 }
 
 /// The item that requires gradients in one of the calls only; what goes in before what comes out.
@@ -60,6 +80,7 @@ StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& f
   FirstDifference out;
   const OpList& ops = in.pair.target->ops();
   if (in.plan.cross || in.plan.fused || in.plan.implementations || !OnlyOneHasMore(in)) return out;
+  if (ComputesOtherwise(in)) return out;
   const Kind kind = found.Answer().kind;
   const size_t backward = FirstBackward(ops);
   if (kind != Kind::kNone && kind != Kind::kGrows && answer_at < backward) return out;

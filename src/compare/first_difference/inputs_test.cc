@@ -252,6 +252,13 @@ TEST_F(FindingsTest, WhereOneRunCutsTheGraphIsTheOrigin) {
   EXPECT_EQ(d.Answer().item, ".input.0");
   EXPECT_EQ(d.Answer().detail, "requires_grad is False against True");
   EXPECT_TRUE(d.others.empty()) << "the step lacks what has no gradient";
+  // Where the forward passes are made of other ops, calls are paired that need not be given the same.
+  const std::string own = Call("Functional.softmax.0.forward", Tensor(1, false), Tensor(2, false));
+  std::vector<std::string> other = run(false);
+  other.insert(other.begin(), own);
+  Write("t", other);
+  d = Find();
+  EXPECT_NE(d.Answer().difference.what, "requires_grad");
   Write("t", run(true));
   d = Find();
   EXPECT_EQ(d.Answer().kind, Kind::kNone);
