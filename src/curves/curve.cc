@@ -13,6 +13,7 @@ std::string_view CurveKindText(CurveKind kind) {
     case CurveKind::kLoss: return "loss";
     case CurveKind::kGradNorm: return "grad norm";
     case CurveKind::kLearningRate: return "learning rate";
+    case CurveKind::kEvalLoss: return "evaluation loss";
   }
   return "";
 }

@@ -11,9 +11,10 @@
 
 namespace msprobe {
 
-enum class CurveKind : uint8_t { kLoss, kGradNorm, kLearningRate };
-inline constexpr std::array kCurveKinds{CurveKind::kLoss, CurveKind::kGradNorm, CurveKind::kLearningRate};
-/// "loss", "grad norm", "learning rate".
+enum class CurveKind : uint8_t { kLoss, kGradNorm, kLearningRate, kEvalLoss };
+inline constexpr std::array kCurveKinds{CurveKind::kLoss, CurveKind::kGradNorm, CurveKind::kLearningRate,
+                                        CurveKind::kEvalLoss};
+/// "loss", "grad norm", "learning rate", "evaluation loss".
 std::string_view CurveKindText(CurveKind kind);
 
 struct Curve {
@@ -28,7 +29,8 @@ struct Curve {
 struct RunCurves {
   std::string path, format;  // "log of Megatron", "csv", "TensorBoard", ...
   std::array<Curve, kCurveKinds.size()> curves;
-  std::vector<Message> notes;  // what a person should know: steps logged twice, a file that was cut off
+  std::vector<std::string> others = {};  // further series of numbers, by their names, which are not compared
+  std::vector<Message> notes = {};       // what a person should know: steps logged twice, a file that was cut off
 
   Curve& of(CurveKind kind) { return curves[static_cast<size_t>(kind)]; }
   const Curve& of(CurveKind kind) const { return curves[static_cast<size_t>(kind)]; }
@@ -40,7 +42,14 @@ struct CurveNames {
   std::string pattern;  // "step {step} loss {loss}": a line of a log
 
   const std::string& of(CurveKind kind) const {
-    return kind == CurveKind::kLoss ? loss : kind == CurveKind::kGradNorm ? grad_norm : learning_rate;
+    static const std::string none;
+    switch (kind) {
+      case CurveKind::kLoss: return loss;
+      case CurveKind::kGradNorm: return grad_norm;
+      case CurveKind::kLearningRate: return learning_rate;
+      case CurveKind::kEvalLoss: break;
+    }
+    return none;
   }
 };
 

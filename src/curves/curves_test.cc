@@ -8,6 +8,7 @@
 #include "curves/band.h"
 #include "curves/difference.h"
 #include "curves/event_curves.h"
+#include "curves/factor.h"
 #include "curves/judge.h"
 #include "curves/line_pattern.h"
 #include "curves/log_curves.h"
@@ -51,7 +52,9 @@ TEST(LogCurves, StepsThatAreSkippedForGoodAreNaN) {
   const auto few = log(4), many = log(60);
   ASSERT_TRUE(few.ok() && many.ok());
   EXPECT_EQ(few->of(CurveKind::kLoss).size(), 91u);
-  EXPECT_TRUE(few->notes.empty());
+  ASSERT_EQ(few->notes.size(), 1u);
+  EXPECT_EQ(few->notes[0].English(),
+            "the log says that 9 steps were skipped and updated no weights: 1, 2, 3, 4, 5, 41, 42, 43, ...");
   const Curve& loss = many->of(CurveKind::kLoss);
   ASSERT_EQ(loss.size(), 95u);
   EXPECT_TRUE(std::isfinite(loss.values[34]) && std::isnan(loss.values[35]));
@@ -360,6 +363,85 @@ TEST(LogCurvesTest, LinesOfAResumedRunAreCountedByTheirEpochs) {
   EXPECT_EQ(ReadLog(whole).of(CurveKind::kLoss).steps.front(), 1);
   EXPECT_EQ(ReadLog(resumed).of(CurveKind::kLoss).steps.front(), 9);
   EXPECT_EQ(ReadLog(resumed).of(CurveKind::kLoss).steps.back(), 18);
+}
+
+TEST(JudgeTest, EvaluationsAreComparedToo) {
+  const std::vector<double> losses(6, 2.5), worse(6, 2.8), near(6, 2.5001), apart(6, 2.51);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kEvalLoss, losses, losses).verdict, CurveVerdict::kEqual);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kEvalLoss, losses, worse).verdict, CurveVerdict::kEvalDiffers);
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kEvalLoss, losses, apart).verdict, CurveVerdict::kEvalDiffers)
+      << "equal weights do not give that";
+  EXPECT_EQ(BesideEqualLosses(CurveKind::kEvalLoss, losses, near).verdict, CurveVerdict::kNoBand);
+}
+
+TEST(JudgeTest, TheFirstStepOfAnyRuleLeads) {
+  std::vector<double> loss = Noise(7, 100, 0), norms(100, 1.0), other = norms;
+  std::vector<double> left = loss;
+  for (size_t i = 60; i < 100; ++i) left[i] += 5;
+  for (size_t i = 20; i < 100; ++i) other[i] = 2.5;
+  ComparedCurve a, b;
+  a.pair = PairCurves(CurveOf(loss), CurveOf(left));
+  a.difference = CompareCurves(a.pair);
+  b.kind = CurveKind::kGradNorm;
+  b.pair = PairCurves(CurveOf(norms), CurveOf(other));
+  b.difference = CompareCurves(b.pair);
+  const CurveJudgement judged = JudgeCurves({a, b});
+  EXPECT_EQ(judged.verdict, CurveVerdict::kDiverges);
+  EXPECT_EQ(judged.step, b.difference.first_apart);
+}
+
+TEST(JudgeTest, AFactorThatStaysIsTold) {
+  std::vector<double> a = Noise(3, 40, 0.1), four, uneven;
+  for (size_t i = 0; i < a.size(); ++i) {
+    a[i] += 3;
+    four.push_back(4 * a[i]);
+    uneven.push_back((i % 2 == 0 ? 4 : 2) * a[i]);
+  }
+  EXPECT_EQ(FactorBetween(PairCurves(CurveOf(a), CurveOf(four)), 0.03), 4);
+  EXPECT_EQ(FactorBetween(PairCurves(CurveOf(four), CurveOf(a)), 0.03), 0.25);
+  EXPECT_EQ(FactorBetween(PairCurves(CurveOf(a), CurveOf(uneven)), 0.03), std::nullopt);
+  EXPECT_EQ(FactorBetween(PairCurves(CurveOf(a), CurveOf(a)), 0.03), std::nullopt);
+}
+
+TEST(JudgeTest, AJumpThatComesBackDoesNotDiverge) {
+  std::vector<double> jump = Noise(100, 200, 0);
+  jump[150] += 5;
+  const auto says = [](const std::vector<double>& b) {
+    ComparedCurve c;
+    c.pair = PairCurves(CurveOf(Noise(100, b.size(), 0)), CurveOf(b));
+    c.difference = CompareCurves(c.pair);
+    std::string out;
+    for (const CurveRule& rule : JudgeCurves({c}).rules) out += rule.text.English() + "; ";
+    return out;
+  };
+  EXPECT_NE(says(jump).find("comes back"), std::string::npos) << says(jump);
+  for (size_t i = 150; i < 200; ++i) jump[i] += 5;
+  EXPECT_EQ(says(jump).find("comes back"), std::string::npos) << says(jump);
+}
+
+TEST(TableCurvesTest, LossesOfEvaluationsAndWhatIsNotCompared) {
+  const auto run = ReadTrainerState(
+      R"({"log_history": [{"step": 10, "loss": 2.5, "entropy": 1.5}, {"step": 10, "eval_loss": 2.25, "eval_runtime": 3.5},
+          {"step": 20, "loss": 0.4, "entropy": 1.25, "epoch": 2}]})",
+      "trainer_state.json", {});
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(run->of(CurveKind::kEvalLoss).values, std::vector<double>{2.25});
+  EXPECT_EQ(run->others, std::vector<std::string>{"entropy"});
+  const auto table = ReadCsvCurves("step,loss,val_loss,accuracy\n1,2.5,,0.5\n2,2.25,2.75,0.5\n", "m.csv", {});
+  ASSERT_TRUE(table.ok());
+  EXPECT_EQ(table->of(CurveKind::kEvalLoss).steps, std::vector<int64_t>{2});
+  EXPECT_EQ(table->others, std::vector<std::string>{"accuracy"});
+  const RunCurves megatron = ReadLog(
+      " iteration 10/ 20 | learning rate: 1.0E-04 | lm loss: 2.5E+00 |\n"
+      " validation loss at iteration 10 on validation set | lm loss value: 2.75E+00 | lm loss PPL: 1.5E+01 |\n"
+      " iteration 11/ 20 | learning rate: 1.0E-04 | lm loss: 2.25E+00 |\n");
+  EXPECT_EQ(megatron.of(CurveKind::kEvalLoss).values, std::vector<double>{2.75});
+  EXPECT_EQ(megatron.of(CurveKind::kEvalLoss).steps, std::vector<int64_t>{10});
+  EXPECT_EQ(megatron.of(CurveKind::kLoss).size(), 2u);
+  const RunCurves trainer = ReadLog(
+      "{'loss': 2.5, 'learning_rate': 1e-4, 'epoch': 0.5}\n{'eval_loss': 2.0, 'eval_runtime': 1.5, 'epoch': 0.5}\n"
+      "{'loss': 0.4, 'learning_rate': 1e-4, 'epoch': 1.0}\n");
+  EXPECT_EQ(trainer.of(CurveKind::kEvalLoss).steps, std::vector<int64_t>{1});
 }
 
 }  // namespace

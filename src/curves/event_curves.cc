@@ -112,11 +112,13 @@ class EventReader {
   StatusOr<RunCurves> Take(const std::string& path, const CurveNames& names) {
     std::vector<std::string> tags;
     for (const auto& [tag, points] : points_) tags.push_back(tag);
-    RunCurves out{path, "TensorBoard", {}, std::move(notes_)};
+    RunCurves out{path, "TensorBoard", {}, {}, std::move(notes_)};
     CurveCollector collector;
+    out.others = tags;
     for (const CurveKind kind : kCurveKinds) {
       const int found = FindCurveName(tags, kind, names);
       if (found < 0) continue;
+      std::erase(out.others, tags[static_cast<size_t>(found)]);
       const double scale = tags[static_cast<size_t>(found)].ends_with("(1e-3)") ? 1e-3 : 1;
       for (const TagPoint& p : points_[tags[static_cast<size_t>(found)]]) {
         MSP_RETURN_IF_ERROR(
@@ -128,6 +130,7 @@ class EventReader {
       return BadInput(Msg("{} has no tag that is known as a loss: name it with --loss ({})", OneLine(path),
                           OneLine(fmt::format("{}", fmt::join(tags, ", ")))));
     }
+    std::erase_if(out.others, [](const std::string& tag) { return IsOfMachines(tag); });
     collector.Finish(&out);
     return out;
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/message.h"
+#include "curves/factor.h"
 
 namespace msprobe {
 namespace {
@@ -27,10 +28,12 @@ constexpr RuleText kZero{"zero_axis", "the error must fluctuate up and down alon
 constexpr RuleText kDiffusion{"loss_diffusion", "a sudden growth begins with the data or an overflow at that step"};
 constexpr RuleText kLate{"late_difference", "a late difference comes from the optimizer or from mixed precision"};
 constexpr RuleText kFinite{"finite", "losses and norms of gradients must be finite"};
+constexpr RuleText kFactor{"constant_factor", "a factor that stays is a sum that one side does not divide"};
+constexpr RuleText kEvaluation{"evaluation_loss", "the loss of an evaluation must agree as that of the training does"};
 constexpr RuleText kNorm{"global_norm", "the norm of the gradient is the backward pass: it must agree"};
 
-CurveRule Make(const RuleText& rule, RuleVerdict verdict, Message text) {
-  return {rule.id, rule.rule, verdict, std::move(text)};
+CurveRule Make(const RuleText& rule, RuleVerdict verdict, Message text, std::optional<int64_t> step = {}) {
+  return {rule.id, rule.rule, verdict, std::move(text), step};
 }
 
 const ComparedCurve* FindCurve(const std::vector<ComparedCurve>& curves, CurveKind kind) {
@@ -72,6 +75,24 @@ bool GrowsLate(const ComparedCurve& c) {
   return early < 0.5 * late;
 }
 
+/// Where it left the band in a jump, the step from which it is back: at a tenth of the jump nearly always, at half of
+/// it always.
+std::optional<int64_t> ComesBack(const ComparedCurve& c, size_t at) {
+  constexpr size_t kFewestAfter = 10;
+  double most = 0;
+  const size_t n = c.pair.size();
+  for (size_t i = at; i < std::min(n, at + kJumpPoints); ++i) most = std::max(most, std::fabs(c.pair.difference(i)));
+  if (!std::isfinite(most)) return std::nullopt;
+  size_t back = at;
+  for (size_t i = at; i < n; ++i) {
+    if (std::fabs(c.pair.difference(i)) > most / 2) back = i + 1;
+  }
+  if (back > at + kJumpPoints || back + kFewestAfter > n) return std::nullopt;
+  size_t far = 0;
+  for (size_t i = back; i < n; ++i) far += std::fabs(c.pair.difference(i)) > most / 10;
+  return 10 * far <= n - back ? std::optional(c.pair.steps[back]) : std::nullopt;
+}
+
 /// Where it left the band, did it jump?
 bool Jumps(const ComparedCurve& c, size_t at) {
   for (size_t i = at; i < std::min(c.pair.size(), at + kJumpPoints); ++i) {
@@ -102,7 +123,8 @@ void JudgeRate(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
     const size_t at = beyond && !steady ? *beyond : *first;
     out->rules.push_back(Make(
         kSameRate, RuleVerdict::kFail,
-        Msg("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[at], rate->pair.a[at], rate->pair.b[at])));
+        Msg("differs from step {} on: A {:.6g}, B {:.6g}", rate->pair.steps[at], rate->pair.a[at], rate->pair.b[at]),
+        rate->pair.steps[at]));
     return;
   }
   out->rules.push_back(Make(kSameRate, RuleVerdict::kPass, Msg("equal at {} steps", rate->pair.size())));
@@ -118,15 +140,15 @@ void JudgeNorm(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
   const CurveDifference& d = norm->difference;
   const Message relative = Msg("mean relative difference {:.3g}", d.mean_relative);
   if (d.first_not_finite) {
-    out->rules.push_back(
-        Make(kNorm, RuleVerdict::kFail, Msg("one side is not finite from step {} on", *d.first_not_finite)));
+    out->rules.push_back(Make(kNorm, RuleVerdict::kFail,
+                              Msg("one side is not finite from step {} on", *d.first_not_finite), d.first_not_finite));
     return;
   }
   if (!HasBand(*norm)) {
     const RuleVerdict verdict = !d.first_apart                 ? RuleVerdict::kPass
                                 : d.mean_relative > kJumpShare ? RuleVerdict::kFail
                                                                : RuleVerdict::kUnknown;
-    out->rules.push_back(Make(kNorm, verdict, relative));
+    out->rules.push_back(Make(kNorm, verdict, relative, d.first_apart));
     return;
   }
   if (!norm->check.first_outside) {
@@ -134,7 +156,8 @@ void JudgeNorm(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
     return;
   }
   out->rules.push_back(Make(kNorm, RuleVerdict::kFail,
-                            Msg("leaves its golden band at step {}, {}", *norm->check.first_outside, relative)));
+                            Msg("leaves its golden band at step {}, {}", *norm->check.first_outside, relative),
+                            norm->check.first_outside));
 }
 
 Message ZeroText(const CurveDifference& d) {
@@ -175,9 +198,17 @@ void JudgeOutside(const ComparedCurve& c, CurveJudgement* out) {
   out->rules.push_back(Make(kBenchmark, RuleVerdict::kFail,
                             Msg("leaves the golden band at step {}: outside at {} of {} steps, at most {:.1f} "
                                 "half-widths",
-                                step, c.check.outside, c.check.compared, c.check.worst_ratio)));
+                                step, c.check.outside, c.check.compared, c.check.worst_ratio),
+                            step));
   if (at == 0) {
     out->verdict = CurveVerdict::kFromFirstStep;
+    return;
+  }
+  if (const auto back = ComesBack(c, at); back && Jumps(c, at)) {
+    out->verdict = CurveVerdict::kOutsideBand;
+    out->rules.push_back(Make(
+        kDiffusion, RuleVerdict::kFail,
+        Msg("jumps at step {} and comes back at step {}: the data of that step, or one update", step, *back), step));
     return;
   }
   if (Jumps(c, at) && at >= kJumpPoints) {
@@ -231,9 +262,14 @@ void JudgeWithoutBand(const ComparedCurve& c, CurveJudgement* out) {
   out->step = c.difference.first_apart;
   if (JumpsFromEqual(c)) {
     out->verdict = CurveVerdict::kDiverges;
-    out->rules.push_back(
-        Make(kDiffusion, RuleVerdict::kFail,
-             Msg("equal at {} steps before, and far away at step {}", PlaceOf(c, *out->step), *out->step)));
+    const size_t before = PlaceOf(c, *out->step);
+    const auto back = ComesBack(c, before);
+    out->rules.push_back(Make(
+        kDiffusion, RuleVerdict::kFail,
+        back
+            ? Msg("jumps at step {} and comes back at step {}: the data of that step, or one update", *out->step, *back)
+            : Msg("equal at {} steps before, and far away at step {}", before, *out->step),
+        out->step));
     return;
   }
   out->rules.push_back(
@@ -257,6 +293,55 @@ void JudgeDecisive(const ComparedCurve& c, CurveJudgement* out) {
     JudgeOutside(c, out);
   } else {
     JudgeInside(c, out);
+  }
+}
+
+/// Of the loss and of the norm: a sum that is not divided shows as one factor at all steps.
+void JudgeFactors(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
+  constexpr double kLossScatter = 0.03, kNormScatter = 0.1;
+  for (const auto& [kind, scatter] :
+       {std::pair(CurveKind::kLoss, kLossScatter), {CurveKind::kGradNorm, kNormScatter}}) {
+    const ComparedCurve* c = FindCurve(curves, kind);
+    if (c && HasBand(*c) && !c->check.first_outside) continue;
+    const auto factor = c ? FactorBetween(c->pair, scatter) : std::nullopt;
+    if (!factor) continue;
+    out->rules.push_back(Make(kFactor, RuleVerdict::kFail,
+                              Msg("the {} of B is {:.4g} times that of A at nearly all of {} steps: summed over micro "
+                                  "batches or ranks at one side, and divided at the other",
+                                  KnownText(CurveKindText(kind)), *factor, c->pair.size()),
+                              c->difference.first_apart));
+  }
+}
+
+/// Equal weights give equal losses of an evaluation; of others these may be as far apart as runs of A.
+void JudgeEvaluation(const std::vector<ComparedCurve>& curves, CurveJudgement* out) {
+  constexpr double kSameWeights = 1e-3;  // relative: another order of sums
+  const ComparedCurve* c = FindCurve(curves, CurveKind::kEvalLoss);
+  if (!c) return;
+  const ComparedCurve* loss = FindCurve(curves, CurveKind::kLoss);
+  const CurveDifference& d = c->difference;
+  const bool same_weights = loss && !loss->difference.first_apart && !d.first_not_finite;
+  const double apart = same_weights ? kSameWeights : kJumpShare;
+  const auto first = c->check.first_outside ? c->check.first_outside : d.first_apart;
+  RuleVerdict verdict = RuleVerdict::kUnknown;
+  if (!d.first_apart || (HasBand(*c) && !c->check.first_outside)) verdict = RuleVerdict::kPass;
+  if (verdict != RuleVerdict::kPass && (HasBand(*c) || d.first_not_finite || d.mean_relative > apart)) {
+    verdict = RuleVerdict::kFail;
+  }
+  const Message text =
+      verdict == RuleVerdict::kPass
+          ? Msg("agrees at {} evaluations", d.count)
+          : Msg("{} evaluations, apart from step {} on: at most {:.4g}, mean relative difference {:.3g}", d.count,
+                first.value_or(d.first_step), d.max_abs, d.mean_relative);
+  out->rules.push_back(Make(kEvaluation, verdict, text, first));
+}
+
+/// The head says the first step at which any rule fails.
+void LeadWithFirst(CurveJudgement* out) {
+  if (IsFine(out->verdict)) return;
+  for (const CurveRule& rule : out->rules) {
+    const bool earlier = rule.verdict == RuleVerdict::kFail && rule.step && (!out->step || *rule.step < *out->step);
+    if (earlier) out->step = rule.step;
   }
 }
 
@@ -289,6 +374,14 @@ void JudgeOthers(const std::vector<ComparedCurve>& curves, const ComparedCurve& 
     out->step = FirstOtherRate(FindCurve(curves, CurveKind::kLearningRate)->pair);
     return;
   }
+  if (state(kEvaluation) != RuleVerdict::kPass) {
+    const bool fails = state(kEvaluation) == RuleVerdict::kFail;
+    out->verdict = fails ? CurveVerdict::kEvalDiffers : CurveVerdict::kNoBand;
+    out->step = std::find_if(out->rules.begin(), out->rules.end(), [](const CurveRule& r) {
+                  return r.id == kEvaluation.id;
+                })->step;
+    if (fails) return;
+  }
   const ComparedCurve* norm = FindCurve(curves, CurveKind::kGradNorm);
   if (!norm || state(kNorm) == RuleVerdict::kPass) return;
   const CurveDifference& d = norm->difference;
@@ -308,7 +401,8 @@ JudgementKind KindOf(CurveVerdict v) {
     case CurveVerdict::kFromFirstStep:
     case CurveVerdict::kOutsideBand:
     case CurveVerdict::kNormDiffers:
-    case CurveVerdict::kRateDiffers: return JudgementKind::kSuspicious;
+    case CurveVerdict::kRateDiffers:
+    case CurveVerdict::kEvalDiffers: return JudgementKind::kSuspicious;
     case CurveVerdict::kDiverges:
     case CurveVerdict::kNotFinite: return JudgementKind::kBug;
     case CurveVerdict::kNoBand: break;
@@ -346,9 +440,9 @@ std::vector<Judgement> JudgementsOf(const CurveJudgement& judgement) {
 }
 
 std::string_view CurveVerdictName(CurveVerdict v) {
-  constexpr std::array<std::string_view, 12> kNames{"equal",           "reasonable",   "within_band",     "one_sided",
-                                                    "from_first_step", "outside_band", "late_difference", "diverges",
-                                                    "norm_differs",    "rate_differs", "not_finite",      "no_band"};
+  constexpr std::array<std::string_view, 13> kNames{
+      "equal",    "reasonable",   "within_band",  "one_sided",    "from_first_step", "outside_band", "late_difference",
+      "diverges", "norm_differs", "rate_differs", "eval_differs", "not_finite",      "no_band"};
   return kNames[static_cast<size_t>(v)];
 }
 
@@ -365,6 +459,8 @@ std::string_view CurveVerdictText(CurveVerdict v) {
     case CurveVerdict::kNormDiffers:
       return "not reasonable: the norms of the gradient differ, which the losses do not show";
     case CurveVerdict::kRateDiffers: return "not reasonable: the learning rates differ";
+    case CurveVerdict::kEvalDiffers:
+      return "not reasonable: the losses of evaluations differ, which those of the training do not show";
     case CurveVerdict::kNotFinite: return "not reasonable: both are NaN or infinite";
     case CurveVerdict::kNoBand: return "not known: without a golden band no difference can be called reasonable";
   }
@@ -388,7 +484,10 @@ CurveJudgement JudgeCurves(const std::vector<ComparedCurve>& curves) {
   }
   if (!decides) return out;
   JudgeDecisive(*decides, &out);
+  JudgeFactors(curves, &out);
+  JudgeEvaluation(curves, &out);
   if (IsFine(out.verdict)) JudgeOthers(curves, *decides, &out);
+  LeadWithFirst(&out);
   return out;
 }
 

@@ -25,6 +25,7 @@ enum class CurveVerdict : uint8_t {
   kDiverges,        ///< jumps away, or is not finite
   kNormDiffers,     ///< the loss does not show it, the norm of the gradient does
   kRateDiffers,     ///< the curves do not show it, the learning rate is another
+  kEvalDiffers,     ///< the curves of the training do not show it, the losses of its evaluations do
   kNotFinite,       ///< both are NaN or infinite alike: what agrees there says nothing
   kNoBand,          ///< there is no band to judge by
 };
@@ -41,7 +42,8 @@ struct CurveRule {
   std::string_view id;  // "benchmark_error"
   std::string_view rule;
   RuleVerdict verdict;
-  Message text;  // what was found
+  Message text;                      // what was found
+  std::optional<int64_t> step = {};  // where it begins to fail
 };
 
 /// A quantity that both runs have.
@@ -55,7 +57,7 @@ struct ComparedCurve {
 
 struct CurveJudgement {
   CurveVerdict verdict = CurveVerdict::kNoBand;
-  std::optional<int64_t> step;  // where they part
+  std::optional<int64_t> step;  // where they part: the first step at which a rule fails
   std::vector<CurveRule> rules;
 };
 

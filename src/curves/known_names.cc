@@ -30,6 +30,9 @@ constexpr std::array<std::string_view, 10> kGradNorm{
     "gnorm",     "global grad norm", "gradnorm",        "grad 2.0 norm total", "grad norm total"};
 constexpr std::array<std::string_view, 8> kLearningRate{
     "learning rate", "train/learning rate", "lr", "train/lr", "actor/lr", "lr/train", "lr step", "train/lr(1e 3)"};
+constexpr std::array<std::string_view, 14> kEvalLoss{
+    "eval loss", "eval/loss",       "val loss",   "val/loss",   "validation loss", "validation/loss", "loss/val",
+    "loss/eval", "loss/validation", "valid loss", "valid/loss", "dev loss",        "val lm loss",     "test loss"};
 constexpr std::array<std::string_view, 6> kStep{"step", "global step", "iteration",
                                                 "iter", "steps",       "train/global step"};
 
@@ -88,14 +91,21 @@ bool CanMean(const std::string& name, CurveKind kind) {
   constexpr std::array<std::string_view, 18> kOthers{"val",   "valid", "validation", "eval",      "test",  "dev",
                                                      "scale", "aux",   "min",        "max",       "time",  "timestamp",
                                                      "best",  "epoch", "std",        "balancing", "ratio", "z"};
+  constexpr int64_t kEvaluations = 6;
   if (IsBound(name)) return false;
   const std::vector<std::string> words = WordsOf(Plain(name));
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  if (std::any_of(kOthers.begin(), kOthers.end(), has)) return false;
+  const auto other = std::find_if(kOthers.begin(), kOthers.end(), has);
+  if (kind == CurveKind::kEvalLoss) {  // the first words, and none of the rest
+    return other < kOthers.begin() + kEvaluations && has("loss") &&
+           std::none_of(kOthers.begin() + kEvaluations, kOthers.end(), has);
+  }
+  if (other != kOthers.end()) return false;
   switch (kind) {
     case CurveKind::kLoss: return has("loss");
     case CurveKind::kGradNorm: return has("norm") && (has("grad") || has("gradient"));
     case CurveKind::kLearningRate: return has("lr") || (has("learning") && has("rate"));
+    case CurveKind::kEvalLoss: break;
   }
   return false;
 }
@@ -134,6 +144,7 @@ int FindCurveName(const std::vector<std::string>& names, CurveKind kind, const C
     case CurveKind::kLoss: return KnownOrOnly(names, kLoss, kind);
     case CurveKind::kGradNorm: return KnownOrOnly(names, kGradNorm, kind);
     case CurveKind::kLearningRate: return KnownOrOnly(names, kLearningRate, kind);
+    case CurveKind::kEvalLoss: return KnownOrOnly(names, kEvalLoss, kind);
   }
   return -1;
 }
@@ -143,6 +154,16 @@ bool IsRunSummary(std::string_view text) {
                                                    "train_steps_per_second", "total_flos", "eval_runtime"};
   return std::any_of(kWords.begin(), kWords.end(),
                      [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+bool IsOfMachines(std::string_view name) {
+  constexpr std::array<std::string_view, 22> kWords{
+      "time",      "runtime",  "epoch",    "second",     "seconds", "flos", "memory", "wall",
+      "timestamp", "tokens",   "samples",  "throughput", "tps",     "mfu",  "step",   "steps",
+      "iteration", "consumed", "duration", "gpu",        "system",  "seen"};
+  const std::vector<std::string> words = WordsOf(Plain(name));
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); });
 }
 
 int FindStepName(const std::vector<std::string>& names) { return FindFirst(names, kStep); }

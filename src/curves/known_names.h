@@ -14,6 +14,9 @@ namespace msprobe {
 /// one whose words can mean it; none, or columns of several runs: -1.
 int FindCurveName(const std::vector<std::string>& names, CurveKind kind, const CurveNames& own);
 
+/// Whether a series counts or measures what is no result of a training: time, tokens, memory.
+bool IsOfMachines(std::string_view name);
+
 /// "step", "iteration", "global_step", ...
 int FindStepName(const std::vector<std::string>& names);
 

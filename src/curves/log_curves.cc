@@ -21,13 +21,22 @@ namespace {
 
 using WordList = std::array<std::string_view, 6>;  // empty ones behind
 
+// Of all of them.
+constexpr WordList kEvaluationWords{"eval_loss", "val_loss", "val loss", "validation loss", "eval/loss", "val/loss"};
+
 struct LogFormat {
   std::string_view name, must;
   WordList step, loss, grad_norm, learning_rate;
   bool loose;
 
   const WordList& of(CurveKind kind) const {
-    return kind == CurveKind::kLoss ? loss : kind == CurveKind::kGradNorm ? grad_norm : learning_rate;
+    switch (kind) {
+      case CurveKind::kLoss: return loss;
+      case CurveKind::kGradNorm: return grad_norm;
+      case CurveKind::kLearningRate: return learning_rate;
+      case CurveKind::kEvalLoss: break;
+    }
+    return kEvaluationWords;
   }
 };
 
@@ -114,17 +123,31 @@ std::optional<NumberText> FindKind(std::string_view line, const LogFormat& forma
 struct FormatRun {
   CurveCollector points;
   std::vector<int64_t> skipped;                   // steps without a loss that the log says were skipped
+  int64_t skips = 0;                              // that the log counted
   std::optional<double> first_epoch, last_epoch;  // of lines without a step
   int64_t epochs = 0;
   int64_t last = 0;  // step of the last line that had one, or was counted
   bool counted = false;
 };
 
+/// A line of an evaluation: of the step that it names, else of the last one. "validation loss at iteration 100 | lm
+/// loss value: 2.5" is Megatron's.
+Status TakeEvaluation(std::string_view line, const LogFormat& format, FormatRun* run) {
+  auto found = FindAny(line, kEvaluationWords, format.loose);
+  if (!found && line.find("validation loss at") != std::string_view::npos)
+    found = FindValue(line, "lm loss value", false);
+  if (!found) return OkStatus();
+  const auto step = AsStep(FindAny(line, format.step, true));
+  return run->points.Add(CurveKind::kEvalLoss, step.value_or(run->last), found->value, found->unit);
+}
+
 Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames& names, FormatRun* run) {
-  if (!HoldsOneOf(line, format.must) || IsRunSummary(line)) return OkStatus();
+  if (!HoldsOneOf(line, format.must)) return OkStatus();
+  MSP_RETURN_IF_ERROR(TakeEvaluation(line, format, run));
+  if (IsRunSummary(line)) return OkStatus();
   std::array<std::optional<NumberText>, kCurveKinds.size()> found;
   bool any = false;
-  for (const CurveKind kind : kCurveKinds) {
+  for (const CurveKind kind : {CurveKind::kLoss, CurveKind::kGradNorm, CurveKind::kLearningRate}) {
     auto& value = found[static_cast<size_t>(kind)];
     const std::string& own = names.of(kind);
     value = own.empty() ? FindKind(line, format, kind) : FindValue(line, own, true);
@@ -148,6 +171,8 @@ Status TakeLine(std::string_view line, const LogFormat& format, const CurveNames
   run->last = *step;
   const auto skipped = found[0] ? std::nullopt : FindValue(line, "number of skipped iterations", false);
   if (skipped && skipped->value > 0) run->skipped.push_back(*step);
+  const auto counted = FindValue(line, "skipped", false);
+  if (counted && counted->value > 0 && counted->value < 1e9) run->skips = static_cast<int64_t>(counted->value);
   for (const CurveKind kind : kCurveKinds) {
     const auto& value = found[static_cast<size_t>(kind)];
     if (value) MSP_RETURN_IF_ERROR(run->points.Add(kind, *step, value->value, value->unit));
@@ -170,7 +195,16 @@ int64_t LinesBefore(const FormatRun& run) {
 /// its losses are not numbers.
 Status CountSkipped(FormatRun* run, std::vector<Message>* notes) {
   constexpr size_t kFits = 64, kMany = 16;  // skips at the beginning, and later, that a scaler needs at most
+  constexpr size_t kNamed = 8;
   const std::vector<int64_t>& steps = run->skipped;
+  if (!steps.empty()) {
+    std::string named;
+    for (size_t i = 0; i < std::min(steps.size(), kNamed); ++i) named += (i > 0 ? ", " : "") + std::to_string(steps[i]);
+    notes->push_back(Msg("the log says that {} steps were skipped and updated no weights: {}{}", steps.size(), named,
+                         steps.size() > kNamed ? ", ..." : ""));
+  } else if (run->skips > 0) {
+    notes->push_back(Msg("the log counts {} steps that were skipped and updated no weights", run->skips));
+  }
   for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
     const int64_t apart = begin + 1 < steps.size() ? std::max<int64_t>(steps[begin + 1] - steps[begin], 1) : 1;
     for (end = begin + 1; end < steps.size() && steps[end] - steps[end - 1] <= apart;) ++end;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kMaxEventFiles = 1000;
 
-StatusOr<RunCurves> ReadDirectory(const std::string& path, const CurveNames& names) {
+StatusOr<RunCurves> ReadDirectory(const std::string& path,  // NOLINT(misc-no-recursion): its files are no directories
+                                  const CurveNames& names) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> found, ListDirectory(path));
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
@@ -29,15 +30,26 @@ StatusOr<RunCurves> ReadDirectory(const std::string& path, const CurveNames& nam
   if (!texts.empty()) return ReadEventCurves(texts, path, names);
   const std::string state = JoinPath(path, "trainer_state.json");
   if (IsRegularFile(state)) return ReadCurves(state, names);
+  const std::string metrics = JoinPath(path, "metrics.csv");
+  if (IsRegularFile(metrics)) return ReadCurves(metrics, names);
+  std::string only;
+  size_t tables = 0;
+  for (const std::string& name : found) {
+    if (!EndsWith(name, ".csv") || !IsRegularFile(JoinPath(path, name))) continue;
+    only = JoinPath(path, name);
+    ++tables;
+  }
+  if (tables == 1) return ReadCurves(only, names);
   return BadInput(
-      Msg("{} holds neither event files of TensorBoard (events.out.tfevents.*) nor trainer_state.json: give the file "
-          "with the loss",
+      Msg("{} holds neither event files of TensorBoard (events.out.tfevents.*) nor trainer_state.json, metrics.csv or "
+          "only one csv: give the file with the loss",
           OneLine(path)));
 }
 
 }  // namespace
 
-StatusOr<RunCurves> ReadCurves(const std::string& path, const CurveNames& names) {
+StatusOr<RunCurves> ReadCurves(const std::string& path,  // NOLINT(misc-no-recursion): of a directory its files
+                               const CurveNames& names) {
   if (IsDirectory(path)) return ReadDirectory(path, names);
   if (EndsWith(path, ".db")) return ReadTrendCurves(path, names);
   MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -19,8 +20,15 @@ namespace {
 
 struct CsvColumns {
   int step = -1;
-  std::array<int, kCurveKinds.size()> values{-1, -1, -1};
+  std::array<int, kCurveKinds.size()> values{-1, -1, -1, -1};
 };
+
+constexpr size_t kMostOthers = 200;
+
+void AddOther(const std::string& name, std::vector<std::string>* out) {
+  const bool there = std::find(out->begin(), out->end(), name) != out->end();
+  if (!name.empty() && !there && !IsOfMachines(name) && out->size() < kMostOthers) out->push_back(name);
+}
 
 std::optional<NumberText> CellNumber(const std::vector<SheetCell>& cells, int column) {
   if (column < 0 || static_cast<size_t>(column) >= cells.size()) return std::nullopt;
@@ -41,22 +49,32 @@ StatusOr<CsvColumns> FindColumns(const std::vector<std::string>& names, const st
   return out;
 }
 
-Status TakeState(const JsonValue& entry, const CurveNames& names, int64_t* last, CurveCollector* points) {
+Status TakeState(const JsonValue& entry, const CurveNames& names, int64_t* last, CurveCollector* points,
+                 std::vector<std::string>* others) {
   std::vector<std::string> keys;
+  bool summary = false;
   for (const JsonMember& member : entry.Members()) {
-    if (IsRunSummary(member.name)) return OkStatus();
+    summary = summary || IsRunSummary(member.name);
     keys.emplace_back(member.name);
   }
   const int step = FindStepName(keys);
   const int64_t at = step >= 0 ? static_cast<int64_t>(entry[keys[static_cast<size_t>(step)]].Int()) : *last + 1;
   for (const CurveKind kind : kCurveKinds) {
     const int found = FindCurveName(keys, kind, names);
-    if (found < 0) continue;
+    if (found < 0 || (summary && kind != CurveKind::kEvalLoss)) continue;
     const JsonValue& value = entry[keys[static_cast<size_t>(found)]];
     const auto text = value.IsString() ? ReadNumberText(value.Text()) : std::nullopt;
     if (!value.IsNumber() && !text) continue;
     const double number = text ? text->value : value.Number();
     MSP_RETURN_IF_ERROR(points->Add(kind, at, number, text ? text->unit : std::fabs(number) * 0x1p-52));
+  }
+  for (const std::string& key : keys) {
+    const auto read = [&](CurveKind kind) {
+      return keys[static_cast<size_t>(std::max(FindCurveName(keys, kind, names), 0))] == key &&
+             FindCurveName(keys, kind, names) >= 0;
+    };
+    if (summary || !entry[key].IsNumber() || std::any_of(kCurveKinds.begin(), kCurveKinds.end(), read)) continue;
+    AddOther(key, others);
   }
   *last = at;
   return OkStatus();
@@ -76,6 +94,10 @@ StatusOr<RunCurves> ReadCsvCurves(std::string_view text, const std::string& path
       std::vector<std::string> titles;
       for (const SheetCell& cell : cells) titles.push_back(cell.text);
       MSP_ASSIGN_OR_RETURN(columns, FindColumns(titles, path, names));
+      for (size_t i = 0; i < titles.size(); ++i) {
+        const auto is = [&](int column) { return column == static_cast<int>(i); };
+        if (std::none_of(columns.values.begin(), columns.values.end(), is)) AddOther(titles[i], &out.others);
+      }
       return OkStatus();
     }
     ++row;
@@ -104,7 +126,8 @@ StatusOr<RunCurves> ReadTrainerState(std::string_view text, const std::string& p
   RunCurves out{path, "trainer_state.json", {}, {}};
   CurveCollector points;
   int64_t last = 0;
-  for (const JsonValue& entry : history.Items()) MSP_RETURN_IF_ERROR(TakeState(entry, names, &last, &points));
+  for (const JsonValue& entry : history.Items())
+    MSP_RETURN_IF_ERROR(TakeState(entry, names, &last, &points, &out.others));
   if (points.count(CurveKind::kLoss) == 0) {
     return BadInput(Msg("{} has no \"log_history\" with a loss: give trainer_state.json of transformers, or the log",
                         OneLine(path)));

@@ -1,6 +1,7 @@
 #include "jobs/curves.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -23,6 +24,30 @@ std::string StepsText(const Curve& c) {
 
 void NoteRun(const RunCurves& run, std::vector<Message>* notes) {
   for (const Message& note : run.notes) notes->push_back(Msg("{}: {}", OneLine(run.path), note));
+}
+
+/// What was there and is not compared, so that nobody takes it for equal.
+void NoteNotCompared(const CurvesResult& result, std::vector<Message>* notes) {
+  constexpr size_t kMostNamed = 12;
+  for (const CurveKind kind : kCurveKinds) {
+    const bool a = !result.a.of(kind).empty(), b = !result.b.of(kind).empty();
+    if ((a || b) && !result.Find(kind)) {
+      notes->push_back(
+          a && b ? Msg("the {} of both have no step in common and are not compared", KnownText(CurveKindText(kind)))
+                 : Msg("only {} has a {}: it is not compared", a ? "A" : "B", KnownText(CurveKindText(kind))));
+    }
+  }
+  std::vector<std::string> both;
+  for (const std::string& name : result.a.others) {
+    const auto& others = result.b.others;
+    if (std::find(others.begin(), others.end(), name) != others.end()) both.push_back(OneLine(name));
+  }
+  const bool more = both.size() > kMostNamed;
+  if (more) both.resize(kMostNamed);
+  if (!both.empty()) {
+    notes->push_back(Msg("both have these too, which are not compared: {}{}", fmt::format("{}", fmt::join(both, ", ")),
+                         more ? ", ..." : ""));
+  }
 }
 
 Status CompareKind(CurveKind kind, const CurvesRequest& request, CurvesResult* out) {
@@ -131,6 +156,7 @@ StatusOr<CurvesResult> CompareCurveFiles(const CurvesRequest& request) {
     return BadInput(Msg("{} and {} have no quantity in common: give two files with a loss", OneLine(request.a),
                         OneLine(request.b)));
   }
+  NoteNotCompared(out, &out.notes);
   out.judgement = JudgeCurves(out.curves);
   if (request.output.empty()) return out;
   MSP_RETURN_IF_ERROR(MakeOutputDir(request.output));

@@ -76,6 +76,12 @@ Message CurvesText(const CurvesResult& result, bool plots) {
     out += Msg("  {}: {}: {}\n      {}\n", RuleVerdictName(rule.verdict), rule.id, rule.text, KnownText(rule.rule));
   }
   out += Msg("verdict: {}\n", KnownText(CurveVerdictText(result.judgement.verdict)));
+  for (const CurveRule& rule : result.judgement.rules) {
+    const bool leads = rule.verdict == RuleVerdict::kFail && rule.step && rule.step == result.judgement.step;
+    if (!leads) continue;
+    out += Msg("  it begins at step {}: {}\n", *rule.step, rule.id);
+    break;
+  }
   for (const std::string& file : result.files) out += Msg("  result: {}\n", OneLine(file));
   return out;
 }
