@@ -151,8 +151,9 @@ void EffectiveRun::DeriveSchedule() {
   if (schedule == "cos") schedule = "cosine";
   if (schedule == "poly" || schedule == "polylr") schedule = "polynomial";
   if (Contains(schedule, "cosann")) schedule = "cosine";
-  if (schedule == "warmuplr") schedule = "constant";  // of DeepSpeed, as the next
-  if (schedule == "warmupdecaylr" || Contains(schedule, "warmupannealing")) schedule = "linear";
+  const bool deepspeed = Has(ConfigDialect::kDeepSpeed);
+  if (schedule == "warmuplr" && deepspeed) schedule = "constant";  // others decay after it
+  if ((schedule == "warmupdecaylr" && deepspeed) || Contains(schedule, "warmupannealing")) schedule = "linear";
   if (Contains(schedule, "cooldown") || Contains(schedule, "stable_decay")) schedule = "wsd";
   for (const std::string_view kind : {"cosine", "linear", "constant", "polynomial", "inverse", "wsd", "onecycle",
                                       "multistep", "step", "exponential"}) {

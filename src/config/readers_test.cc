@@ -90,8 +90,9 @@ TEST(ReadConfiguration, AScriptNamesItsYamlAndArgumentsOverrideIt) {
 TEST(ReadConfiguration, DialectsByTheirKeys) {
   Folder folder;
   const auto read = ReadConfiguration(
-      {folder.Write("config.json",
-                    R"({"model_type": "llama", "num_hidden_layers": 2, "rope_scaling": {"factor": 4.0}})"),
+      {folder.Write(
+           "config.json",
+           R"({"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 8, "rope_scaling": {"factor": 4.0}})"),
        folder.Write("ds.json", R"({"train_micro_batch_size_per_gpu": "auto", "zero_optimization": {"stage": 2}})"),
        folder.Write("own.yaml",
                     "model:\n  width: 4\ntraining:\n  adam_epsilon: 1e-6\n  max_grad_norm: 1.0\n"

@@ -102,7 +102,9 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
   if (IsSure(CountKeys(keys, kMegatronKeys), CountKeys(keys, kMegatronHints))) return ConfigDialect::kMegatron;
   if (CountKeys(keys, kOtherLoops) == 0) {
     const int own = CountKeys(keys, kTrainerKeys), shared = CountKeys(keys, kTrainerHints);
-    if (IsSure(own, shared) || shared >= kSureAlone) return ConfigDialect::kHfTrainer;
+    // Without a name of its own, with those that others do not put together.
+    const bool told = CountKeys(keys, "per_device_train_batch_size lr_scheduler_type") > 0;
+    if (IsSure(own, shared) || (told && shared >= kSureAlone)) return ConfigDialect::kHfTrainer;
   }
   return CountKeys(keys, kTrainerNested, true) >= kSureNested ? ConfigDialect::kHfTrainer : ConfigDialect::kUnknown;
 }

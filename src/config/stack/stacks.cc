@@ -78,7 +78,7 @@ bool NamesPart(std::string_view program, std::string_view sign) {
 }
 
 constexpr int kMostBelow = 3;  // keys below one section that count
-constexpr int kSureKey = 2, kSure = 4;
+constexpr int kSureKey = 2, kSure = 4, kSureOfOne = 5;
 
 struct Evidence {
   int keys = 0, all = 0;  // of keys that it alone has; of these twice and of hints
@@ -163,7 +163,7 @@ ConfigDialect DialectOfKeys(std::span<const std::string_view> keys, bool* doubtf
   }
   std::stable_partition(found.begin(), found.end(), [](const auto& one) { return !IsPart(one.second); });
   for (const auto& [evidence, dialect] : found) {
-    if (evidence.all < kSure) continue;
+    if (evidence.all < (evidence.keys == 1 ? kSureOfOne : kSure)) continue;
     // Twice as much as for the next.
     bool sure = true;
     for (const auto& [other, rival] : found) {
