@@ -79,7 +79,7 @@ Message CurvesText(const CurvesResult& result, bool plots) {
   for (const CurveRule& rule : result.judgement.rules) {
     const bool leads = rule.verdict == RuleVerdict::kFail && rule.step && rule.step == result.judgement.step;
     if (!leads) continue;
-    out += Msg("  it begins at step {}: {}\n", *rule.step, rule.id);
+    out += Msg("it begins at step {}: {}\n", *rule.step, rule.id);
     break;
   }
   for (const std::string& file : result.files) out += Msg("  result: {}\n", OneLine(file));
