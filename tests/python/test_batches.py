@@ -96,6 +96,20 @@ def test_what_is_saved(saved):
     assert math.isclose(float(rows[5][root]), 0.5, rel_tol=1e-5) and rows[6][0].startswith("loss scale")
 
 
+def test_only_the_steps_of_step_are_saved(saved, tmp_path):
+    program = [sys.executable, saved / "loop.py", "loader", "1", "4"]
+    options = ["--save-batches", tmp_path / "batches", "--save-grads", tmp_path / "grads", "--step", "1"]
+    done = run(program, *options, cwd=saved)
+    assert done.returncode == 0, done.stderr
+    for kind in ("batches", "grads"):
+        assert [path.name for path in (tmp_path / kind).iterdir()] == ["step_1"]
+        names = sorted(path.name for path in (saved / kind / "step_1/rank_0").iterdir())
+        assert sorted(path.name for path in (tmp_path / kind / "step_1/rank_0").iterdir()) == names
+    first = read(saved / "batches/step_1/rank_0/batch.safetensors")
+    again = read(tmp_path / "batches/step_1/rank_0/batch.safetensors")
+    assert all((first[name] == again[name]).all() for name in first)
+
+
 def test_another_script_gets_the_same(saved):
     """From its own iterator, whose labels and masks are variables; and from .npy files of the guide's layout."""
     program = [sys.executable, "loop.py", "own", "2", "4"]

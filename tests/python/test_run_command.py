@@ -415,6 +415,18 @@ def test_whoever_cannot_attach_says_so(tmp_path):
     assert (idle.returncode, idle.stderr) == (0, "")
 
 
+def test_steps_that_the_run_never_reaches_are_named(tmp_path):
+    write_config(tmp_path)
+    (tmp_path / "small.py").write_text(SMALL + "train()\ntrain()\n")
+    late = run([sys.executable, "small.py"], "-c", "config.json", "--step", "7", cwd=tmp_path)
+    assert late.returncode == 0 and "step 7 was not reached: the run had 2 steps, counted from 0" in late.stderr
+    some = run([sys.executable, "small.py"], "-c", "config.json", "--step", "1,8-9", cwd=tmp_path)
+    assert "2 steps, from 8 on, were not reached: the run had 2 steps" in some.stderr
+    assert (tmp_path / "dump/step1").is_dir()
+    whole = run([sys.executable, "small.py"], "-c", "config.json", "--step", "0-1", cwd=tmp_path)
+    assert "not reached" not in whole.stderr
+
+
 def test_arguments_of_the_command(tmp_path):
     write_config(tmp_path)
     for options, program, code, word in (

@@ -30,7 +30,7 @@ class Batches(Passing):
     """Saves the batch of each step, or puts a saved one in its place."""
 
     def __init__(self, request: Request, inner: Client):
-        super().__init__(inner)
+        super().__init__(inner, request.numbers(()))
         self._directory = request.save_batches
         self._replay_from = request.replay_batches
         self._join = [int(rank) for rank in request.join_ranks or ()]
@@ -137,7 +137,7 @@ class Batches(Passing):
             leaves = _of_call(root)
             if self._replay_from and leaves:
                 self._exchange_in_place(leaves)
-        if self._directory and leaves:
+        if self._directory and leaves and self.saves_now():
             self._save(leaves)
 
     def _take(self, root: torch.nn.Module) -> dict:

@@ -17,8 +17,10 @@ class Capture(Client):
         self._debugger: Any = None
         self._stands_back = False
         self._recorded = False
+        self._begun = 0  # steps
 
     def begin(self, roots: list) -> None:
+        self._begun += 1
         if self._debugger is None and not self._stands_back:
             self._construct()
         if self._stands_back:
@@ -42,6 +44,18 @@ class Capture(Client):
 
     def wants_roots(self) -> bool:
         return not (self._recorded or self._stands_back)
+
+    def exit(self) -> None:
+        if self._debugger is None or self._stands_back:
+            return
+        missed = sorted(step for step in self._debugger._config.step if step >= self._begun)
+        if missed:
+            logger.warning(
+                "%s not reached: the run had %d step%s, counted from 0.",
+                f"step {missed[0]} was" if len(missed) == 1 else f"{len(missed)} steps, from {missed[0]} on, were",
+                self._begun,
+                "" if self._begun == 1 else "s",
+            )
 
     def _construct(self) -> None:
         if self._class._instance is not None:

@@ -23,7 +23,7 @@ class CellExchange(Passing):
     """Watches the iterators of data sets and the calls of optimizers."""
 
     def __init__(self, request: Request, inner: Client):
-        super().__init__(inner)
+        super().__init__(inner, request.numbers(()))
         self._request = request
         self._names = Names(request.names)
         self._saved: dict = {}  # by kind
@@ -42,7 +42,7 @@ class CellExchange(Passing):
         super().begin(roots)
         if self._waiting:
             leaves = self._waiting.popleft()
-            if self._on["batch"]:
+            if self._on["batch"] and self.saves_now():
                 self.guarded(lambda: self._save_batch(leaves))
 
     # ---- batches
@@ -111,7 +111,7 @@ class CellExchange(Passing):
             return None
         names = [parameter.name for parameter in optimizer.parameters]
         leaves = dict(zip(names, gradients))
-        if self._on["grads"]:
+        if self._on["grads"] and self.saves_now():
             scale = self._request.loss_scale
             self._on["grads"] = self._save("grads", self._request.save_grads, leaves, self._number, scale)
         if self._request.replay_grads:

@@ -29,14 +29,19 @@ def refuse_on(call: Callable, *arguments: Any) -> Any:
 class Passing(Client):
     """Counts the steps, and passes every moment on to the client it wraps."""
 
-    def __init__(self, inner: Client):
+    def __init__(self, inner: Client, steps: frozenset = frozenset()):
         self._inner = inner
+        self._steps = steps  # that are saved; all where it is empty
         self.step = -1  # the one that is open or was last
         self.broken = False
 
     def begin(self, roots: list) -> None:
         self.step += 1
         self._inner.begin(roots)
+
+    def saves_now(self) -> bool:
+        """Whether the open step is one of those that are to be saved."""
+        return not self._steps or self.step in self._steps
 
     def guarded(self, call: Callable, otherwise: Any = None) -> Any:
         """Calls a function unseen by a capture; what fails in it does not end the training."""

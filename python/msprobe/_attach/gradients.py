@@ -22,7 +22,7 @@ class Gradients(Passing):
     """Looks at the gradients right before each optimizer steps."""
 
     def __init__(self, request: Request, inner: Client):
-        super().__init__(inner)
+        super().__init__(inner, request.numbers(()))
         self._directory = request.save_grads
         self._replay_from = request.replay_grads
         self._names = Names(request.names)
@@ -60,7 +60,7 @@ class Gradients(Passing):
         if not parameters:
             return
         scale = self._scale * _scale_of(optimizer)
-        if self._directory:
+        if self._directory and self.saves_now():
             self._save(parameters, scale)
         if self._replay_from:
             self._replay(parameters, scale)
