@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "json/value.h"
 #include "ops/op_name.h"
@@ -21,7 +23,9 @@ struct Figure {
   std::string name;  // "input.0"
   DType dtype = DType::kUnknown;
   int64_t elements = -1;  // -1: not known
-  bool ranged = false;    // max and min are known
+  int64_t nans = -1;      // likewise
+  std::vector<int64_t> shape;
+  bool ranged = false;  // max and min are known
   double max = 0, min = 0;
 
   bool finite() const { return ranged && std::isfinite(max) && std::isfinite(min); }
@@ -47,7 +51,11 @@ std::optional<Figure> FigureOf(const Item& item) {
   if (!dtype || !dtype->IsString() || !shape || !shape->IsArray()) return std::nullopt;
   out.dtype = ParseDType(dtype->Text());
   out.elements = 1;
-  for (const JsonValue& d : shape->Items()) out.elements = d.IsInt() && out.elements >= 0 ? out.elements * d.Int() : -1;
+  for (const JsonValue& d : shape->Items()) {
+    out.elements = d.IsInt() && out.elements >= 0 ? out.elements * d.Int() : -1;
+    out.shape.push_back(d.IsInt() ? d.Int() : -1);
+  }
+  if (const JsonValue* nans = leaf.Find("nan_count"); nans && nans->IsInt()) out.nans = nans->Int();
   const auto max = NumberIn(leaf, "Max"), min = NumberIn(leaf, "Min");
   out.ranged = max && min;
   if (out.ranged) out.max = *max, out.min = *min;
@@ -253,6 +261,26 @@ Message OfBackward(const std::string& word, std::span<const Item> forward) {
   return {};
 }
 
+/// Of a softmax whose scores are masked: it is NaN exactly where a whole row is -inf.
+Message OfMaskedRows(const std::string& word, std::span<const Item> items, const Figure& result) {
+  if (!Is(word, {"softmax", "log_softmax", "logsoftmax"})) return {};
+  const auto scores = Given(items, {".input.0", ".input.input"});
+  const auto axis = Given(items, {".input.1", ".input.dim", ".input.axis"});
+  if (!scores || !scores->ranged || !axis || axis->dtype != DType::kUnknown || result.nans <= 0) return {};
+  const bool masked = scores->min == -std::numeric_limits<double>::infinity();
+  if (!masked || scores->max == std::numeric_limits<double>::infinity() || std::isnan(scores->max)) return {};
+  const auto rank = static_cast<double>(result.shape.size());
+  const double at = axis->max < 0 ? axis->max + rank : axis->max;
+  if (at < 0 || at >= rank) return {};
+  const int64_t size = result.shape[static_cast<size_t>(at)];
+  if (size <= 0 || result.elements <= 0 || result.nans % size != 0) return {};
+  const int64_t rows = result.nans / size, all = result.elements / size;
+  return rows == 1 ? Msg("{} of its {} rows is masked as a whole: nothing but -inf is left in it ({}, {} in a row)",
+                         rows, all, scores->name, size)
+                   : Msg("{} of its {} rows are masked as a whole: nothing but -inf is left in them ({}, {} in a row)",
+                         rows, all, scores->name, size);
+}
+
 /// The first output that is not finite.
 std::optional<Figure> BadResult(std::span<const Item> items) {
   for (const Item& item : items) {
@@ -274,9 +302,10 @@ Message MechanismOf(std::string_view op, std::span<const Item> items, std::span<
     const Message out = OfBackward(word, forward);
     return out.empty() ? OfRange(word, items, *result, true) : out;
   }
-  for (Message out : {OfLabels(word, items), OfNothing(word, items), OfLogarithm(word, items), OfDivision(word, items),
-                      OfPower(word, items), OfRoot(word, items), OfDomain(word, items),
-                      OfExponential(word, items, result->dtype), OfRange(word, items, *result, false)}) {
+  for (Message out :
+       {OfLabels(word, items), OfNothing(word, items), OfLogarithm(word, items), OfDivision(word, items),
+        OfPower(word, items), OfRoot(word, items), OfDomain(word, items), OfExponential(word, items, result->dtype),
+        OfMaskedRows(word, items, *result), OfRange(word, items, *result, false)}) {
     if (!out.empty()) return out;
   }
   return {};

@@ -18,6 +18,13 @@ std::string Values(const std::string& max, const std::string& min, const std::st
 
 std::string Scalar(const std::string& v) { return R"({"type": "float", "value": )" + v + "}"; }
 
+/// A tensor with -inf in it, or with NaN.
+std::string Masked(const std::string& shape, int count, bool nan = false) {
+  std::string text = nan ? Values("NaN", "NaN", "float32", shape) : Values("1.5", "-Infinity", "float32", shape);
+  text.pop_back();
+  return text + (nan ? R"(, "nan_count": )" : R"(, "inf_count": )") + std::to_string(count) + "}";
+}
+
 struct MechanismCase {
   std::string op, given, result, kwargs, forward, wanted;
 };
@@ -87,6 +94,13 @@ INSTANTIATE_TEST_SUITE_P(
                       "acos is not defined there: input.0 reaches 1.00000012"},
         MechanismCase{"mean", Values("null", "null", "float32", "0, 4"), kNoNumber, "", "",
                       "it is the mean of nothing: input.0 has no elements"},
+        MechanismCase{"Functional.softmax.2", Masked("2, 6, 6", 39), Masked("2, 6, 6", 12, true),
+                      R"("dim": {"type": "int", "value": -1})", "",
+                      "2 of its 12 rows are masked as a whole: nothing but -inf is left in them (input.0, 6 in a row)"},
+        MechanismCase{"softmax", Masked("5, 4", 7) + ", " + Scalar("0"), Masked("5, 4", 5, true), "", "",
+                      "1 of its 4 rows is masked as a whole: nothing but -inf is left in it (input.0, 5 in a row)"},
+        // Not whole rows: something else made some of them.
+        MechanismCase{"softmax", Masked("5, 4", 7) + ", " + Scalar("-1"), Masked("5, 4", 5, true), "", "", ""},
         MechanismCase{"std", Values("1", "1", "float32", "1"), kNoNumber, "", "",
                       "it is the variance of a single value, divided by none: input.0 has one element"},
         MechanismCase{

@@ -55,7 +55,8 @@ Message Why(const OverflowFinding& f) {
                  : Msg("what the sender gives is clean, what arrives is not");
     default: break;
   }
-  if (!f.mask.empty()) return Msg("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
+  if (!f.mask.empty() && f.mechanism.empty())
+    return Msg("it turns the -inf of {} into NaN: a whole row may be masked", f.mask);
   if (f.constant) return Msg("an argument of it is NaN or infinite");
   if (!f.mechanism.empty()) return f.mechanism;
   return Msg("its inputs are clean, its output is not");
@@ -218,9 +219,8 @@ Message OverflowText(const OverflowReport& report, const std::string& told, cons
         report.ranks == 1 ? Message(report.step + ", 1 rank") : Msg("{}, {} ranks", report.step, report.ranks);
     const size_t before = report.steps - 1;
     if (report.steps > 1 && !report.first[0].absorbed) {
-      out +=
-          Msg("{}; {}\n", place,
-              before == 1 ? Msg("the {} step before are clean", before) : Msg("the {} steps before are clean", before));
+      out += Msg("{}; {}\n", place,
+                 before == 1 ? Msg("the step before is clean") : Msg("the {} steps before are clean", before));
     } else {
       out += Msg("{}\n", place);
     }

@@ -47,6 +47,7 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
     case Cause::kReceived: return say({"received from a rank whose dump is missing", "数据来自缺少 dump 的 rank"});
     case Cause::kUninitialised: return say({"it reads memory that was never written", "读取了从未写入的内存"});
     case Cause::kMask:
+      if (!o.mechanism.empty()) return say.InLanguage(o.mechanism);
       return say({"it makes NaN of the -inf of a mask: a whole row may be masked",
                   "掩码中的 -inf 在此变成 NaN：可能整行都被掩掉"});
     case Cause::kArgument: return say({"one of its arguments is NaN or infinite", "有参数为 NaN 或无穷大"});

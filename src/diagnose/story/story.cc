@@ -140,7 +140,7 @@ StoryOrigin OriginOf(const OverflowFinding& f, int step) {
   out.target = f.item_text;
   out.since = f.since;
   out.unused = f.unused;
-  if (out.cause == Cause::kOp) out.mechanism = f.mechanism;
+  if (out.cause == Cause::kOp || out.cause == Cause::kMask) out.mechanism = f.mechanism;
   out.other_op = out.cause == Cause::kMask ? f.mask : out.cause == Cause::kUninitialised ? f.reader : f.before;
   return out;
 }

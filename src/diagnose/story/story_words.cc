@@ -80,7 +80,8 @@ constexpr CauseWords WordsOf(Cause cause) {
               {"write the buffer before it is read", "在读取前写入该缓冲区"}};
     case Cause::kMask:
       return {{"NaN is made of the -inf of a mask", "掩码中的 -inf 在此变成 NaN"},
-              {"check rows that are masked completely", "检查被完全掩掉的行"}};
+              {"leave each row at least one place that is not masked, or put zeros for such rows behind the softmax",
+               "让每一行至少留一个未被掩掉的位置，或在 softmax 之后把这些行置零"}};
   }
   return {};
 }
