@@ -100,7 +100,7 @@ Status UnknownCommand(const std::string& name) {
   if (const auto instead = InsteadOfEarlier(name)) {
     return UsageError(Msg("msprobe does not have the command {} of mindstudio-probe: {}", name, KnownText(*instead)));
   }
-  if (const auto whole = CommandOfPart(name)) {
+  if (const auto whole = CommandOfWord(name)) {
     return UsageError(Msg("unknown command '{}': did you mean '{}'? 'msprobe --help' lists all", name, *whole));
   }
   std::vector<std::string_view> names;
@@ -164,18 +164,26 @@ Message WrongArguments(const CLI::ParseError& error) {
   return Message(text);
 }
 
+/// The command that was given, then the part of it, such as judge of monitor.
+std::vector<const CLI::App*> GivenCommands(const CLI::App& app) {
+  std::vector<const CLI::App*> out;
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) out.push_back(at = at->get_subcommands().front());
+  return out;
+}
+
 Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
   Message text = WrongArguments(error);
   std::string help = "msprobe", likely;
-  for (const CLI::App* command : app.get_subcommands()) {
+  for (const CLI::App* command : GivenCommands(app)) {
     help += " " + command->get_name();
     const std::vector<std::string> left = command->remaining();
     if (dynamic_cast<const CLI::ExtrasError*>(&error) && !left.empty()) {
       const Command* known = CommandNamed(command->get_name());
       const bool option = StartsWith(left[0], "-");
-      text = option                         ? Msg("unknown option {}", left[0])
-             : known && known->runs_program ? Msg("unexpected argument {} (your command goes after '--')", left[0])
-                                            : Msg("unexpected argument {}", left[0]);
+      text = option ? Msg("unknown option {}", left[0])
+             : known && known->runs_program && command->get_subcommands().empty()
+                 ? Msg("unexpected argument {} (your command goes after '--')", left[0])
+                 : Msg("unexpected argument {}", left[0]);
       if (option) likely = LikelyOption(*command, left[0]);
     }
   }
@@ -187,12 +195,28 @@ Status UsageOf(const CLI::App& app, const CLI::ParseError& error) {
   return UsageError(Msg("{}: see '{} --help'", text, help));
 }
 
+/// CLI11 reads "-html" as "-h" and "tml", and a path that is missing behind "-tp" as the next option.
+Status CheckDashes(const CLI::App& app, std::string_view name, const std::vector<std::string>& args) {
+  const CLI::App& command = *app.get_subcommand(std::string(name));
+  for (size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    if (const std::string meant = LongOption(command, args[i]); !meant.empty()) {
+      const std::string help = fmt::format("msprobe {}", name);
+      return UsageError(Msg("{}: did you mean {}? See '{} --help'", Msg("unknown option {}", args[i]), meant, help));
+    }
+    const CLI::Option* option = command.get_option_no_throw(args[i]);
+    const bool path = args[i] == "--target_path" || args[i] == "--golden_path";
+    if (!option || !path || (i + 1 < args.size() && !StartsWith(args[i + 1], "-"))) continue;
+    return UsageError(Msg("{} needs a path behind it: see 'msprobe {} --help'", ShortOf(args[i]), name));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 int RunCommand(std::vector<std::string> args) {
   CommandContext context;
   CLI::App app{"msprobe: find where two runs of a model diverge, and where a single run goes wrong.", "msprobe"};
-  app.set_version_flag("-V,--version", "msprobe " MSPROBE_VERSION);
+  app.set_version_flag("-V,-v,--version", "msprobe " MSPROBE_VERSION);
   app.add_option("-f,--framework", context.framework,
                  "framework of the dumps; only needed by scripts written for mindstudio-probe, msprobe detects it")
       ->check(CLI::IsMember({"pytorch", "mindspore"}));
@@ -204,9 +228,14 @@ int RunCommand(std::vector<std::string> args) {
   bool all_options = false;
   args = ExpandShortOptions(ReadHelpWords(std::move(args), &all_options));
   FinishHelp(&app, all_options);
+  if (args.empty()) {
+    PrintForPeople(Message(app.help()));
+    return Report(UsageError(Msg("a command is missing: 'msprobe COMMAND --help' shows its options")));
+  }
   if (const size_t at = FindCommand(args); at < args.size()) {
     const Command* command = CommandNamed(args[at]);
     if (!command) return Report(UnknownCommand(args[at]));
+    if (Status wrong = CheckDashes(app, command->name, args); !wrong.ok()) return Report(std::move(wrong));
     args[at] = command->name;
     if (command->runs_program) context.program = TakeProgram(&args);
     becomes_program = args[at] == "run" || (args[at] == "monitor" && !context.program.empty());

@@ -149,6 +149,12 @@ Status CheckArguments(CompareArguments* args, const CommandContext& context, boo
         Msg("--ruler adds columns that --plain (or MSPROBE_PLAIN in the environment) leaves out: give one of the two"));
   }
   args->request.verdicts = !args->request.plain && !input_json;
+  if (!args->request.target.empty() && args->request.golden.empty()) {
+    return UsageError(
+        Msg("compare needs the reference run, too: msprobe compare {0} REFERENCE. One run by itself: msprobe "
+            "overflow_check {0}",
+            OneLine(args->request.target)));
+  }
   if (args->request.target.empty() || args->request.golden.empty()) {
     return UsageError(
         Msg("compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'"));

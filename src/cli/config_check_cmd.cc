@@ -21,7 +21,7 @@ namespace msprobe {
 namespace {
 
 struct ConfigCheckArguments {
-  std::vector<std::string> dump, compare, verl_compare, verl_verify, slime_compare, target, golden;
+  std::vector<std::string> dump, compare, verl_compare, verl_verify, slime_compare, target, golden, runs;
   std::string output;
 };
 
@@ -155,6 +155,9 @@ Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given
   const bool as_json = context.json, older = !context.framework.empty();
   const auto or_default = [&](const char* name) { return given.output.empty() ? std::string(name) : given.output; };
   if (command.count("--dump") > 0) return RunPack(given, as_json);
+  if (given.runs.size() == 1) {
+    return UsageError(Msg("config_check compares two runs: msprobe config_check {} REFERENCE", OneLine(given.runs[0])));
+  }
   if (!given.target.empty()) return RunRules(given, context);
   if (!given.golden.empty())
     return UsageError(Msg("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'"));
@@ -215,7 +218,14 @@ void RegisterConfigCheck(CLI::App& app, CommandContext* context) {
                       "config_check_result, ... in the current directory)");
   command->add_flag("--json", context->json, "print the summary as one JSON object");
   AddFailOn(command, context);
-  command->callback([given, command, context] { context->status = RunConfigCheck(*command, *given, *context); });
+  // As -tp RUN -gp REFERENCE.
+  CLI::Option* runs = command->add_option("runs", given->runs, "run under test and reference: as -tp RUN -gp REFERENCE")
+                          ->expected(0, 2);
+  for (CLI::Option* action : actions) runs->excludes(action);
+  command->callback([given, command, context] {
+    if (given->runs.size() == 2) given->target = {given->runs[0]}, given->golden = {given->runs[1]};
+    context->status = RunConfigCheck(*command, *given, *context);
+  });
 }
 
 }  // namespace msprobe

@@ -17,19 +17,17 @@ constexpr std::array<Earlier, 2> kEarlier{{
     {"install_deps", "msprobe has no dependencies to install; 'msprobe --help' lists its commands"},
 }};
 
-/// What users call a part of another command.
-constexpr std::array<Earlier, 4> kParts{{
-    {"resume", "msprobe certify --resume -o DIR -- python train.py"},
-    {"twice", "msprobe certify --twice -o DIR -- python train.py"},
-    {"anatomy", "msprobe compare -tp A -gp B -o DIR"},
-    {"replay", "msprobe optimizer_replay RECORD"},
-}};
+/// What users call a command, or a part of one.
+constexpr std::array kOtherWords{
+#define MSP_OTHER_WORD(word, command) Earlier{word, command},
+#include "cli/help/other_words.def"
+};
 
 }  // namespace
 
-std::optional<std::string_view> CommandOfPart(std::string_view name) {
-  for (const Earlier& part : kParts) {
-    if (part.name == name) return part.instead;
+std::optional<std::string_view> CommandOfWord(std::string_view name) {
+  for (const Earlier& word : kOtherWords) {
+    if (word.name == name) return word.instead;
   }
   return std::nullopt;
 }

@@ -9,7 +9,7 @@ namespace msprobe {
 /// What does the job of that command today, as the end of a message; nothing if it was never a command.
 std::optional<std::string_view> InsteadOfEarlier(std::string_view name);
 
-/// The command line of which `name` is a part: "resume" is one of certify.
-std::optional<std::string_view> CommandOfPart(std::string_view name);
+/// The command line that people mean by a word that is no command: "resume" is one of certify, "diff" is compare.
+std::optional<std::string_view> CommandOfWord(std::string_view name);
 
 }  // namespace msprobe

@@ -80,7 +80,11 @@ ParallelLayout LayoutOf(const GraphArguments& args, size_t side) {
 /// From the command line to the settings; kUsage for what does not go together.
 Status ReadArguments(GraphArguments* args) {
   GraphSettings& options = args->options;
-  if (options.target.empty() || options.output.empty()) {
+  if (options.output.empty() && !options.target.empty()) {
+    return UsageError(
+        Msg("graph_visualize needs -o DIRECTORY, where the graph is written: see 'msprobe graph_visualize --help'"));
+  }
+  if (options.target.empty()) {
     return UsageError(Msg("graph_visualize needs -tp TARGET and -o DIRECTORY: see 'msprobe graph_visualize --help'"));
   }
   const bool compare = !options.golden.empty();

@@ -143,6 +143,12 @@ class StepReader {
  private:
   Status ReadDescription(const std::string& rule) {
     const std::string path = JoinPath(directory_, "optimizer.json");
+    if (!PathExists(path)) {
+      return BadInput(
+          Msg("{} holds no optimizer.json: record the optimizer with 'msprobe run --save-optimizer DIR -- python "
+              "train.py'",
+              OneLine(directory_)));
+    }
     MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
     if (file.text().size() > kMaxDescription)
       return BadInput(Msg("{} is too large: record the training again", OneLine(path)));

@@ -11,6 +11,17 @@
 namespace msprobe {
 namespace {
 
+/// A directory of msprobe's own recordings, of any depth: stepN/rankN/dump.json.
+bool IsDump(const std::string& directory, const std::vector<std::string>& names, int depth = 2) {
+  if (std::find(names.begin(), names.end(), "dump.json") != names.end()) return true;
+  if (depth == 0) return false;
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    if (!name.starts_with("step") && !name.starts_with("rank")) return false;
+    const auto below = ListDirectory(JoinPath(directory, name));
+    return below.ok() && IsDump(JoinPath(directory, name), *below, depth - 1);
+  });
+}
+
 StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<std::string>& names) {
   std::string found;
   for (const std::string_view ending : {".ckpt", ".pt", ".pth", ".npz"}) {
@@ -23,6 +34,9 @@ StatusOr<std::string> OnlyFile(const std::string& directory, const std::vector<s
       found = JoinPath(directory, name);
     }
     if (!found.empty()) return found;
+  }
+  if (IsDump(directory, names)) {
+    return BadInput(Msg("{} is a dump and no checkpoint: 'msprobe compare' compares dumps", directory));
   }
   return BadInput(
       Msg("{} holds no checkpoint: give a directory or file of safetensors or torch files, a checkpoint of "
@@ -43,6 +57,7 @@ Status ReadAnyDirectory(const std::string& given, Checkpoint* out) {
   if (IsMegatron(directory)) return ReadMegatron(directory, out);
   if (IsZero(directory)) return ReadZero(directory, out);
   if (HasSteps(directory)) return ReadSteps(directory, out);
+  if (IsStep(directory)) return ReadStep(directory, out);
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
   if (HasFiles(names)) return ReadHuggingFace(directory, out);
   MSP_ASSIGN_OR_RETURN(const std::string file, OnlyFile(directory, names));

@@ -22,6 +22,9 @@ Status ReadNpz(const std::string& path, Checkpoint* out);
 /// Directories step_N/rank_R of safetensors, .npz or .npy files; names begin with "step_0/rank_0/".
 Status ReadSteps(const std::string& directory, Checkpoint* out);
 bool HasSteps(const std::string& directory);
+/// One step of these.
+Status ReadStep(const std::string& directory, Checkpoint* out);
+bool IsStep(const std::string& directory);
 
 bool IsMegatron(const std::string& directory);
 bool IsZero(const std::string& directory);

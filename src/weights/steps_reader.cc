@@ -58,6 +58,22 @@ bool HasSteps(const std::string& directory) {
   return ranks.ok() && !ranks->empty();
 }
 
+bool IsStep(const std::string& directory) {
+  const auto ranks = Numbered(directory, "rank_");
+  if (!ranks.ok() || ranks->empty()) return false;
+  const auto names = ListDirectory(JoinPath(directory, ranks->front()));
+  return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           return name.starts_with("batch") || name.starts_with("grads");
+         });
+}
+
+Status ReadStep(const std::string& directory, Checkpoint* out) {
+  MSP_ASSIGN_OR_RETURN(const std::vector<std::string> ranks, Numbered(directory, "rank_"));
+  for (const std::string& rank : ranks) MSP_RETURN_IF_ERROR(ReadFiles(JoinPath(directory, rank), rank + "/", out));
+  out->format = "1 step";
+  return OkStatus();
+}
+
 Status ReadSteps(const std::string& directory, Checkpoint* out) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> steps, Numbered(directory, "step_"));
   for (const std::string& step : steps) {

@@ -114,9 +114,14 @@ WRONG = [
         "absent 不存在：请给出 dump.json 或数据目录",
     ),
     (
-        ["compare", "-tp", "absent"],
+        ["compare"],
         "compare needs -tp TARGET and -gp GOLDEN (or -i compare.json): see 'msprobe compare --help'",
         "compare 需要 -tp TARGET 和 -gp GOLDEN（或 -i compare.json）：见 'msprobe compare --help'",
+    ),
+    (
+        ["compare", "-tp", "absent"],
+        "compare needs the reference run, too: msprobe compare absent REFERENCE. One run by itself: msprobe ",
+        "compare 还需要参考运行：msprobe compare absent REFERENCE。只检查这一次运行：msprobe overflow_check absent",
     ),
     (
         ["compare", "--frob"],

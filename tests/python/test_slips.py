@@ -1,14 +1,17 @@
 """What people type by mistake is answered with what to type instead."""
 
 import os
+import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from capture_helpers import capture, write_config
 from graph_cases import find_command, run
 from launch import run_python
 
+WORDS = Path(__file__).resolve().parents[2] / "src/cli/help"
 RUN = "import torch\nfrom msprobe.pytorch import PrecisionDebugger\nPrecisionDebugger(config_path={!r})\n"
 
 
@@ -105,3 +108,78 @@ def test_a_page_of_dumps_says_how_they_become_a_graph(dump, tmp_path):
     out, errors = served(dump, tmp_path)
     assert f"msprobe graph_visualize {dump}" in errors and "ssh -L" not in out
     assert "noise" not in errors
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["nan_check"], "msprobe overflow_check DUMP"),
+        (["judge"], "msprobe monitor judge DIR"),
+        (["diff", "a", "b"], "msprobe compare DUMP REFERENCE"),
+        (["visualize"], "msprobe graph_visualize DUMP REFERENCE -o DIR"),
+        (["version"], "msprobe --version"),
+        (["compare", "--tp", "a"], "-tp (--target_path)"),
+        (["compare", "-t", "a"], "-tp (--target_path)"),
+        (["compare", "-html", "a", "b"], "--html?"),
+        (["monitor", "-o", "a"], "--output?"),
+    ],
+)
+def test_another_word_for_it(typed, meant):
+    code, text = said(*typed)
+    assert code == 2 and "did you mean" in text and meant in text
+
+
+def test_every_other_word_names_a_command():
+    """Each line that stands for a word of the user's can be typed: its command is known."""
+    rows = re.findall(r'MSP_OTHER_WORD\("([^"]+)", "msprobe ([^" ]+)', (WORDS / "other_words.def").read_text())
+    commands = set(re.findall(r'MSP_COMMAND\(\w+, +"([^"]+)"', (WORDS.parent / "context/commands.def").read_text()))
+    assert len(rows) > 30
+    for word, command in rows:
+        assert command in commands | {"--version"}, word
+        assert word not in commands
+
+
+def test_no_command_shows_all():
+    done = run([], check=False)
+    assert done.returncode == 2 and "compare" in done.stdout and "a command is missing" in done.stderr
+    assert run(["-v"]).stdout == run(["--version"]).stdout
+
+
+def test_a_path_that_is_missing_is_asked_for_where_it_is_missing():
+    for typed in (["compare", "-tp"], ["compare", "-tp", "-gp", "a"]):
+        code, text = said(*typed)
+        assert code == 2 and "-tp needs a path" in text and "golden" not in text
+
+
+def test_a_part_of_a_command_has_examples_of_its_own():
+    code, text = said("monitor", "judge")
+    assert code == 2 and "as in 'msprobe monitor judge " in text and "'msprobe monitor judge --help'" in text
+
+
+def test_a_script_without_its_interpreter(tmp_path):
+    (tmp_path / "train.py").write_text("print('no')\n")
+    code, text = said("run", "--", tmp_path / "train.py")
+    assert code == 2 and f"give python {tmp_path / 'train.py'}" in text
+
+
+def test_a_dump_where_something_else_is_asked_for(dump):
+    code, text = said("compare", dump)
+    assert code == 2 and f"msprobe compare {dump} REFERENCE" in text and f"msprobe overflow_check {dump}" in text
+    code, text = said("graph_visualize", dump)
+    assert code == 2 and "needs -o DIRECTORY" in text and "TARGET" not in text
+    for command in (["ckpt", "show"], ["ckpt", "compare", dump], ["config_check", dump]):
+        code, text = said(*command, dump)
+        assert code == 3 and "is a dump" in text and "msprobe compare" in text
+    code, text = said("optimizer_replay", dump)
+    assert code == 3 and "--save-optimizer" in text
+
+
+def test_config_check_takes_two_runs_without_an_option(tmp_path):
+    for name, rate in (("a.yaml", "1e-4"), ("b.yaml", "3e-4")):
+        (tmp_path / name).write_text(f"learning_rate: {rate}\nper_device_train_batch_size: 2\n")
+    a, b = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    short = run(["config_check", a, b, "--json"], check=False)
+    whole = run(["config_check", "-tp", a, "-gp", b, "--json"], check=False)
+    assert short.stdout == whole.stdout and short.returncode == whole.returncode
+    code, text = said("config_check", a)
+    assert code == 2 and f"msprobe config_check {a} REFERENCE" in text

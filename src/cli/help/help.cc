@@ -60,6 +60,14 @@ void Translate(CLI::App* app) {
   }
 }
 
+std::vector<std::string> LongNames(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> ReadHelpWords(std::vector<std::string> args, bool* all) {
@@ -94,18 +102,42 @@ void FinishHelp(CLI::App* app, bool all) {
 }
 
 std::string_view FirstExample(std::string_view command) {
-  const auto* found =
-      std::find_if(kExamples.begin(), kExamples.end(), [&](const Example& e) { return e.command == command; });
+  const std::string_view first = command.substr(0, command.find(' '));
+  const std::string begin = fmt::format("msprobe {} ", command);
+  const auto* found = std::find_if(kExamples.begin(), kExamples.end(), [&](const Example& e) {
+    return e.command == first && (e.line.starts_with(begin) || first == command);
+  });
   return found == kExamples.end() ? std::string_view() : found->line;
 }
 
-std::string LikelyOption(const CLI::App& command, std::string_view given) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+std::string LongOption(const CLI::App& command, std::string_view given) {
+  if (given.size() < 3 || given[0] != '-' || given[1] == '-') return "";
+  std::string name(given.substr(1, given.find('=') - 1));
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const std::string& known : LongNames(command)) {
+    std::string plain = known.substr(2);
+    std::replace(plain.begin(), plain.end(), '-', '_');
+    if (plain == name) return known;
   }
+  return "";
+}
+
+std::string LikelyOption(const CLI::App& command, std::string_view given) {
+  const std::vector<std::string> names = LongNames(command);
   const std::vector<std::string_view> words(names.begin(), names.end());
-  const auto likely = LikelyWord(given.substr(0, given.find('=')), words);
+  given = given.substr(0, given.find('='));
+  // "--tp" and "-t" for "-tp" stand before words that are written alike.
+  for (const std::string_view word : words) {
+    const std::string_view brief = ShortOf(word);
+    if (brief.empty() || (given != fmt::format("-{}", brief) && !(given.size() == 2 && brief.starts_with(given)))) {
+      continue;
+    }
+    return fmt::format("{} ({})", brief, word);
+  }
+  auto likely = LikelyWord(given, words);
+  const auto begins = [&](std::string_view w) { return w.starts_with("-" + std::string(given)); };
+  if (!likely && given.size() == 2 && std::ranges::count_if(words, begins) == 1)
+    likely = *std::ranges::find_if(words, begins);
   if (!likely) return "";
   const std::string_view brief = ShortOf(*likely);
   return brief.empty() ? std::string(*likely) : fmt::format("{} ({})", *likely, brief);

@@ -18,8 +18,11 @@ std::vector<std::string> ReadHelpWords(std::vector<std::string> args, bool* all)
 /// `all`: with the options that few people need.
 void FinishHelp(CLI::App* app, bool all);
 
-/// The first example of a command, "" where it has none.
+/// The first example of a command or of a part of one, such as "monitor judge"; "" where it has none.
 std::string_view FirstExample(std::string_view command);
+
+/// "--html" for "-html", where the command has that option; "" else.
+std::string LongOption(const CLI::App& command, std::string_view given);
 
 /// "--golden_path (-gp)" for "--golden_pth": the option of the command that was likely meant, "" where none is near.
 std::string LikelyOption(const CLI::App& command, std::string_view given);

@@ -186,6 +186,10 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
     return UsageError(
         Msg("{0} needs your command after '--': msprobe {0} --config config.json -- python train.py", request->mode));
   }
+  if (program[0].ends_with(".py") && access(program[0].c_str(), X_OK) != 0) {
+    return UsageError(Msg("{0} is a Python script that cannot be started by itself: after '--' give python {0}",
+                          OneLine(program[0])));
+  }
   if (const std::string option = IsolatingOption(program); !option.empty()) {
     return UsageError(
         Msg("python {0} keeps msprobe out (it does not read PYTHONPATH and sitecustomize): leave {0} out, or use "
