@@ -87,7 +87,11 @@ void AppendDifferences(const PairReport& pair, Message* out) {
   } else if (source.kind != Kind::kNone) {
     *out += Msg("  first difference: {}\n", line(source));
   }
-  if (first.kind != Kind::kNone)
+  const bool lone = first.kind == Kind::kMissingOp || first.kind == Kind::kExtraOp;
+  const RulerCounts& ops = pair.differences.ruler;
+  if (lone && source.kind == Kind::kNone && ops.inherited + ops.suspicious + ops.bug == 0) {
+    *out += Msg("  first difference: none, all matched ops agree; {}\n", line(first));
+  } else if (first.kind != Kind::kNone)
     *out += source.kind == Kind::kNone ? Msg("  first difference: {}\n", line(first))
                                        : Msg("  first op that differs by itself: {}\n", line(first));
   if (first.kind == Kind::kNone && source.kind == Kind::kNone) {

@@ -74,6 +74,7 @@ class Walk {
     if (out_.first.kind == Kind::kArgument) out_.verdicts[out_.first.op] = out_.first.verdict;  // a call around others
     for (size_t i = 0; i < ops_.size(); ++i) out_.contexts[i].verdict = out_.verdicts[i];
     out_.answer_at = answer_at_;
+    if (!idle_.empty()) out_.idle = idle_.first, out_.idle_more = idle_.more_calls;
     out_.own_ops = lone_.makers(false);
     out_.golden_own_ops = lone_.makers(true);
     return std::move(out_);
@@ -382,7 +383,7 @@ class Walk {
         if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;
       } else if (near) {
         lone_.Set(*near, &found);
-      } else if (!idle_.empty() && (kind == Kind::kInput || (inexact_ && i - idle_.last <= kFew))) {
+      } else if (!idle_.empty() && kind != Kind::kInput && inexact_ && i - idle_.last <= kFew) {
         idle_.SetOn(in_, &found);
       }
     }

@@ -339,11 +339,14 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
   const MatchPlan& plan = in.plan;
   MSP_ASSIGN_OR_RETURN(FirstDifference flow, GradientFlow(in, *out, walk.answer_at));
   if (flow.kind != FirstDifference::Kind::kNone) {
-    // What the backward pass and the step lack follows from it.
+    // What the backward pass and the step lack follows from it; what a call is given by its code does not.
     out->source = FirstDifference();
-    out->others.clear();
+    std::erase_if(out->others, [](const FirstDifference& d) { return d.kind != FirstDifference::Kind::kArgument; });
     out->first = std::move(flow);
-    return describer.Fill(&out->first);
+    MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
+    for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
+    DropRepeatedSettings(out);
+    return OkStatus();
   }
   MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, out));
   if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
@@ -430,7 +433,8 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
     MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
     MSP_RETURN_IF_ERROR(MoveToAssignment(input, &walk));
     ForgetWhatIsMadeGood(input, &walk);
-    return FindMaker(input, &walk);
+    MSP_RETURN_IF_ERROR(FindMaker(input, &walk));
+    return BlameIdle(input, &walk);
   }));
   out.other_forms = other_forms.modules;
   out.first_other_form = other_forms.first;

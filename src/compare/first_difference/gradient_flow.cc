@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/page_trim.h"
 #include "compare/describe/item_difference.h"
@@ -62,6 +64,31 @@ bool ComputesOtherwise(const WalkInput& in) {
   return false;
 }
 
+/// Looks of what the forward call gives whose backward call is given another gradient; empty where it is no such
+/// difference.
+StatusOr<std::vector<std::string>> GivenByForward(const WalkInput& in, const FirstDifference& source) {
+  std::vector<std::string> out;
+  if (source.kind != Kind::kInput || !source.gradient) return out;
+  const auto forward = in.pair.target->FindOp(ForwardNameOf(ParseOpName(source.name)));
+  if (!forward) return out;
+  ItemViews items(*in.pair.target, in.pair.options.mode);
+  MSP_RETURN_IF_ERROR(items.Read(*forward));
+  for (const ItemView& item : items.items()) {
+    if (item.state == ItemState::kOutput && !LooksOf(item).empty()) out.push_back(LooksOf(item));
+  }
+  return out;
+}
+
+/// Whether the item, which has no statistics here, is one of these.
+StatusOr<bool> IsAmong(const WalkInput& in, size_t op, const std::string& suffix,
+                       const std::vector<std::string>& looks) {
+  ItemViews items(*in.pair.target, in.pair.options.mode);
+  MSP_RETURN_IF_ERROR(items.Read(op));
+  return std::ranges::any_of(items.items(), [&](const ItemView& item) {
+    return item.suffix == suffix && std::ranges::find(looks, LooksOf(item)) != looks.end();
+  });
+}
+
 /// The item that requires gradients in one of the calls only; what goes in before what comes out.
 const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool results) {
   using Grad = ItemView::Grad;
@@ -79,7 +106,13 @@ const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool resul
 StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& found, size_t answer_at) {
   FirstDifference out;
   const OpList& ops = in.pair.target->ops();
-  if (in.plan.cross || in.plan.fused || in.plan.implementations || !OnlyOneHasMore(in)) return out;
+  if (in.plan.cross || in.plan.fused || in.plan.implementations) return out;
+  // Where both have all backward calls, a value that is used twice may be cut off in one place: its gradient is less.
+  std::vector<std::string> given;
+  if (!OnlyOneHasMore(in)) {
+    MSP_ASSIGN_OR_RETURN(given, GivenByForward(in, found.source));
+    if (given.empty()) return out;
+  }
   if (ComputesOtherwise(in)) return out;
   const Kind kind = found.Answer().kind;
   const size_t backward = FirstBackward(ops);
@@ -94,6 +127,10 @@ StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& f
     const ItemView* item = PartsAt(own, other, false);
     if (!item) item = PartsAt(own, other, true);
     if (!item) continue;
+    if (!given.empty()) {
+      MSP_ASSIGN_OR_RETURN(const bool among, IsAmong(in, i, item->suffix, given));
+      if (!among) continue;
+    }
     const bool requires_it = item->requires_grad == ItemView::Grad::kTrue;
     out.kind = Kind::kArgument;
     out.op = i;

@@ -180,7 +180,7 @@ const Lone* LoneOps::FirstWithoutEffect() const {
 }
 
 /// The outermost module around `lone` that its run has more, or the op itself: of two frameworks modules need not be
-/// the same.
+/// the same. A module that the other run calls, too, stands elsewhere in its order and is not missing there.
 uint32_t LoneOps::Outermost(const Lone& lone) const {
   if (in_.plan.cross) return lone.op;
   const DumpFile& dump = DumpOf(lone.golden);
@@ -191,7 +191,7 @@ uint32_t LoneOps::Outermost(const Lone& lone) const {
   uint32_t out = lone.op;
   TreeOf(lone.golden).ForEachAround(dump.ops().NameAt(lone.op), [&](std::string_view name) {
     const auto at = dump.FindOp(name);
-    if (!at || !is_lone(*at)) return false;
+    if (!at || !is_lone(*at) || DumpOf(!lone.golden).FindOp(name)) return false;
     out = static_cast<uint32_t>(*at);
     return true;
   });

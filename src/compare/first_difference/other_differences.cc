@@ -41,6 +41,7 @@ class Others {
     // Runs that are of other precision or split otherwise differ everywhere.
     if (walk_.answer_at >= ops_.size() || !comparable_ || in_.everywhere_other_dtype) return std::move(out_);
     if (walk_.first.kind == FoundKind::kNone && walk_.source.kind == FoundKind::kNone) return std::move(out_);
+    AddIdle();
     for (size_t i = walk_.answer_at; i < ops_.size() && out_.size() < kMostOthers; ++i) {
       const NameParts name = ParseOpName(ops_.NameAt(i));
       if (name.direction == OpDirection::kBackward || name.direction == OpDirection::kParameterGrad) backward_ = true;
@@ -148,6 +149,13 @@ class Others {
     const bool equal = d.has_input && d.input == 0 && d.input_error == 0 && !d.argument && !d.chosen;
     if (bits && equal && d.values && !d.few && !d.masked && !backward_ && d.worst > 1 && d.output > 1)
       Add(FoundKind::kOp, i, name.full);
+  }
+
+  /// What a call in front of the answer is given otherwise, and what changes nothing at once: a momentum, a mode.
+  void AddIdle() {
+    if (walk_.idle >= walk_.answer_at || walk_.idle == walk_.first.op) return;
+    Add(FoundKind::kArgument, walk_.idle, ApiOf(ops_.NameAt(walk_.idle)));
+    if (!out_.empty()) out_.back().more_calls = walk_.idle_more;
   }
 
   /// Functions that one run calls more; where each has some of its own, they are two forms of one thing.

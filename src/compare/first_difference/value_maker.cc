@@ -1,9 +1,12 @@
 #include "compare/first_difference/value_maker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/page_trim.h"
 #include "base/text.h"
@@ -12,6 +15,7 @@
 #include "compare/first_difference/parameter_owner.h"
 #include "compare/pair/op_at.h"
 #include "compare/round_off/no_value.h"
+#include "compare/round_off/settings.h"
 #include "compare/values/item_views.h"
 #include "ops/framework_names.h"
 #include "ops/op_name.h"
@@ -41,11 +45,18 @@ class Looks {
 
  private:
   static std::string Text(const ItemView& item, bool reshaped) {
+    if (item.shape == "[]") return OfNumber(item);
     if (!reshaped) return LooksOf(item);
     if (LooksOf(item).empty() || item.dtype.find("loat") == std::string::npos) return {};
     std::string out = std::to_string(ElementsOfShape(item.shape)) + " " + std::string(item.dtype);
     for (const Stat k : {kMax, kMin}) item.stats[k].AppendText(&(out += ' '));
     return out;
+  }
+  /// A loss, a factor: many digits are its own, 0, 1 and what people write are not.
+  static std::string OfNumber(const ItemView& item) {
+    const bool floating = item.tensor && item.dtype.find("loat") != std::string::npos;
+    if (!floating || !item.stats[kMax].IsNumber() || IsWritten(item.stats[kMax].AsDouble())) return {};
+    return fmt::format("[] {} {}", item.dtype, item.stats[kMax].AsDouble());
   }
   bool NormIs(double norm) const { return !reshaped_ || std::fabs(norm - norm_) <= kSameNorm * std::fabs(norm_); }
 
@@ -350,6 +361,22 @@ class ExtraUse {
   FirstDifference* out_;
 };
 
+/// Whether what the first tensor of both calls is agrees: a sum and a mean of one loss.
+StatusOr<bool> TakeTheSame(const DumpPair& pair, size_t target, size_t golden) {
+  ItemViews a(*pair.target, pair.options.mode), b(*pair.golden, pair.options.mode);
+  MSP_RETURN_IF_ERROR(a.Read(target));
+  MSP_RETURN_IF_ERROR(b.Read(golden));
+  const auto first = [](const ItemViews& items) {
+    return std::ranges::find_if(items.items(), [](const ItemView& item) {
+      return item.tensor && (item.state == ItemState::kInput || item.state == ItemState::kKwarg);
+    });
+  };
+  const auto own = first(a), other = first(b);
+  if (own == a.items().end() || other == b.items().end()) return false;
+  const Looks looks(*own);
+  return looks.known() && looks.AreOf(*other);
+}
+
 }  // namespace
 
 Status FindMaker(const WalkInput& in, WalkResult* walk) {
@@ -386,9 +413,12 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
     if (!looks.known() || !golden_looks.known() || looks == golden_looks) return OkStatus();
     MSP_ASSIGN_OR_RETURN(const size_t extra, maker.FindExtra(looks));
     MSP_ASSIGN_OR_RETURN(const size_t missing, maker.FindMissing(golden_looks));
-    // Where each run has an op of its own, they stand for each other.
-    if (extra != kNoMaker && missing != kNoMaker) return OkStatus();
     if (extra == kNoMaker && missing == kNoMaker) continue;
+    // Where each run has an op of its own, they stand for each other.
+    if (extra != kNoMaker && missing != kNoMaker) {
+      MSP_ASSIGN_OR_RETURN(const bool same, TakeTheSame(pair, extra, missing));
+      if (!same) return OkStatus();
+    }
     found.kind = extra != kNoMaker ? FoundKind::kExtraOp : FoundKind::kMissingOp;
     if (extra != kNoMaker) {
       found.op = extra;
@@ -399,6 +429,30 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
     return OkStatus();
   }
   return maker.FindBehindUnseenCode(*own);
+}
+
+Status BlameIdle(const WalkInput& in, WalkResult* walk) {
+  FirstDifference& found = walk->source;
+  if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || walk->idle >= found.op) return OkStatus();
+  JsonDoc target, golden;
+  OpDiff diff;
+  MSP_RETURN_IF_ERROR(DiffOpWith(in.pair, found.op, found.golden_op, &target, &golden, &diff));
+  const ItemView* other = nullptr;
+  const ItemView* own = WorstInput(diff, in.pair.options.mode, &other);
+  if (own && other) {
+    FirstDifference makers = found;
+    MSP_RETURN_IF_ERROR(NameMakers(in.pair, in.plan, *own, *other, &makers));
+    if (!makers.made_by.empty() || !makers.golden_made_by.empty()) return OkStatus();
+  }
+  if (walk->first.kind != FoundKind::kNone)  // what differs behind it follows from it
+    walk->verdicts[walk->first.op] = walk->contexts[walk->first.op].verdict = RulerVerdict::kInherited;
+  walk->first = std::exchange(found, FirstDifference());
+  walk->first.kind = FoundKind::kArgument;
+  walk->first.op = walk->idle;
+  walk->first.golden_op = in.plan.golden_of[walk->idle];
+  walk->first.more_calls = walk->idle_more;
+  walk->verdicts[walk->idle] = walk->contexts[walk->idle].verdict = walk->first.verdict;
+  return OkStatus();
 }
 
 Status NameMakers(const DumpPair& pair, const MatchPlan& plan, const ItemView& own, const ItemView& golden,

@@ -16,6 +16,10 @@ namespace msprobe {
 /// where to look.
 Status FindMaker(const WalkInput& in, WalkResult* walk);
 
+/// Of a value that comes in, and that neither FindMaker() nor ops that are no partners explain: a call in front of it
+/// with another argument is the answer, though what it gives agrees.
+Status BlameIdle(const WalkInput& in, WalkResult* walk);
+
 /// Names the recorded ops whose results came in, in the target and in the golden run, where they are not partners.
 Status NameMakers(const DumpPair& pair, const MatchPlan& plan, const ItemView& own, const ItemView& golden,
                   FirstDifference* out);

@@ -19,6 +19,8 @@ struct WalkResult {
   RulerContexts contexts;
   std::vector<uint32_t> own_ops, golden_own_ops;  // that one run has more, and that are not known as another way
   bool draws_alike = false;                       // some random numbers are the same in both runs
+  size_t idle = SIZE_MAX;                         // a call with another argument in front of it that changes nothing
+  size_t idle_more = 0;                           // calls of the same function behind that whose argument differs, too
   size_t answer_at = 0;                           // index in the target behind which ops are infected
 };
 

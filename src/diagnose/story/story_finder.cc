@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "compare/first_difference/optimizer_step.h"
 #include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
 #include "diagnose/story/exchanged.h"
@@ -135,6 +136,8 @@ Story StoryFinder::Tell() const {
   out.unseen = unseen_;
   out.unread = unread_;
   out.first_unread = first_unread_;
+  if (written_behind_ >= 0 && !out.origins.empty() && out.origins.front().cause == Cause::kWeight)
+    out.origins.front().written_behind = written_behind_;
   JoinExchanged(&out.origins);
   out.Weigh();
   RecogniseMistake(files_.empty() ? step_before_ : files_, &out);
@@ -144,6 +147,21 @@ Story StoryFinder::Tell() const {
 Status StoryFinder::End() {
   MSP_RETURN_IF_ERROR(EndStep());
   if (!divergence_.found && unproven_.found) divergence_ = std::move(unproven_);
+  return JudgeBetween();
+}
+
+Status StoryFinder::JudgeBetween() {
+  const FirstDifference& d = divergence_.creator.difference;
+  const bool weight = divergence_.found && d.kind == FirstDifference::Kind::kParameter && !d.buffer;
+  if (!weight || !exact_before_ || target_only_ + golden_only_ > 0) return OkStatus();
+  const auto before = std::ranges::find(step_before_, divergence_.creator.rank, &FilePair::rank);
+  const auto now = std::ranges::find(files_, divergence_.creator.rank, &FilePair::rank);
+  if (before == step_before_.end() || now == files_.end() || before->step + 1 != now->step) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(d, *now, *before));
+  if (stale) return OkStatus();
+  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(before->target));
+  MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> update, OptimizerSettingsOf(dump));
+  if (!update.empty()) written_behind_ = before->step;
   return OkStatus();
 }
 
@@ -173,6 +191,7 @@ Status StoryFinder::EndStep() {
     if (divergence_.step == step) files_ = std::move(files);
     return OkStatus();
   }
+  exact_before_ = !rounded_before_ && ops_.inherited + ops_.suspicious + ops_.bug == 0 && ops_.bit_equal > 0;
   if (first_step_.empty()) first_step_ = files;
   step_before_ = std::move(files);
   return OkStatus();

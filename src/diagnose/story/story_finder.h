@@ -27,6 +27,8 @@ class StoryFinder {
   Status BlameParted(const std::vector<FilePair>& files);
   void JudgeEnds(const std::vector<FilePair>& files);
   void AddLater(const RankFindings& rank);
+  /// Whether a weight was written between the step before, whose update agrees, and the one that differs.
+  Status JudgeBetween();
   /// A parameter that differs where the steps before it only rounded: the optimizer enlarged that.
   Status ExcuseOptimizer(RankFindings* rank);
 
@@ -36,8 +38,10 @@ class StoryFinder {
   bool rounded_before_ = false;                             // a step before this one differs, by no more than round-off
   std::vector<Carrier> excused_;  // parameters that the optimizer of this step's past explains
   Divergence divergence_;
-  Divergence unproven_;       // of the step before: ops that one run has more, and nothing behind them
-  std::string harmless_end_;  // the first of such ops that made no difference
+  bool exact_before_ = false;  // in the steps before the one that differs all is bit-equal
+  int written_behind_ = -1;    // the step behind whose end the first origin was written; -1: not known
+  Divergence unproven_;        // of the step before: ops that one run has more, and nothing behind them
+  std::string harmless_end_;   // the first of such ops that made no difference
   RulerCounts ops_;
   uint64_t target_only_ = 0, golden_only_ = 0;
   std::vector<RecordingGap> gaps_;

@@ -60,6 +60,7 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));
+    if (o.written_behind >= 0) json->Member("written_behind_step", o.written_behind);
     TextOrNull(json, "replay", o.replay);
     json->Key("anatomy");
     o.anatomy ? WriteAnatomy(json, *o.anatomy) : json->Null();

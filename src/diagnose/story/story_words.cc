@@ -148,6 +148,14 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (!o.copies.empty())
     return say({"look at what reduces this gradient over these ranks, and at the settings of their optimizers",
                 "检查在这些 rank 间归约该梯度的代码，以及各自优化器的设置"});
+  if (o.cause == Cause::kCode && !o.module.empty() && !IsModuleName(o.op))
+    return say({"read that code; risk_level ALL records the moves and casts in it, too",
+                "查看这段代码；risk_level ALL 还会采集其中的搬移和类型转换"});
+  if (o.written_behind >= 0)
+    return say(
+        {"look at what writes weights between the steps: an average (EMA) that is not taken back, a checkpoint "
+         "that is loaded, a broadcast, weights that are clipped",
+         "检查在两个 step 之间改写权重的代码：未换回的滑动平均（EMA）、加载权重文件、广播、权重裁剪"});
   if (o.cause == Cause::kWeight && o.buffer)
     return say({"compare how both runs make this buffer: what is not saved with the weights is made again on loading",
                 "比对两侧如何生成该缓冲区：未随权重保存的缓冲区在加载时会重新生成"});
@@ -171,9 +179,10 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
          "not show; or replay the op by itself (--repro)",
          "采集 "
          "tensor：输入可能数值相同而位置不同（头、前后半、行、掩码），统计值无法显示；也可单独重放该算子（--repro）"});
-  if (o.what == "requires_grad")
-    return say({"look in front of it for detach(), no_grad and requires_grad_()",
-                "检查它之前的 detach()、no_grad 与 requires_grad_()"});
+  const bool lone = o.cause == Cause::kMissingOp || o.cause == Cause::kExtraOp;
+  if (o.what == "requires_grad" || (lone && ParseOpName(o.op).direction == OpDirection::kBackward))
+    return say({"look in front of it for what cuts gradients off: detach(), no_grad, requires_grad_(), stop_gradient",
+                "检查它之前截断梯度的代码：detach()、no_grad、requires_grad_()、stop_gradient"});
   if (o.of_step && o.cause != Cause::kArgument)
     return say({"look at what skips the step: a loss scaler that found infinities, accumulation, the place of stop()",
                 "检查跳过更新的原因：发现无穷大的 loss scaler、梯度累积、stop() 的位置"});
@@ -344,6 +353,11 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   if (!o.what.empty()) add({"why", "原因"}, say.InLanguage(o.mechanism));  // else it is the headline
   if (o.anatomy && o.exchanged.empty()) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
+  if (o.written_behind >= 0)
+    add({"before", "此前"}, say({"step {} is bit-equal to its end, the update of the weights included: they were "
+                                 "written behind it",
+                                 "step {} 直到结束（包括权重更新）逐位相同：权重是在其后被改写的"},
+                                o.written_behind));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
   if (o.cause == Cause::kMask && !o.other_op.empty()) add({"mask", "掩码"}, o.other_op);
   if (o.cause == Cause::kUninitialised && !o.other_op.empty()) add({"memory of", "内存来自"}, o.other_op);

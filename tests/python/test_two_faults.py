@@ -1,0 +1,49 @@
+"""A fault that cannot come from the first one is named beside it, and one between two steps is placed there."""
+
+import json
+import subprocess
+
+import pytest
+from launch import HERE, run_python
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    root = tmp_path_factory.mktemp("two_faults")
+    for kind in ("same", "momentum", "eps", "average"):
+        run_python([HERE / "two_faults_scenario.py", kind, root / kind], warm=("torch", "msprobe.pytorch"))
+    return root
+
+
+def compared(dumps, kind, out):
+    done = subprocess.run(
+        ["msprobe", "compare", dumps / kind, dumps / "same", "-o", out, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(done.stdout)["verdict"]
+
+
+def test_an_argument_without_effect_in_front_of_the_first_difference(dumps, tmp_path):
+    lines = compared(dumps, "momentum", tmp_path)["text"]["en"]
+    assert "Tensor.sum.0.forward" in lines[0] and "Tensor.mean.0.forward" in lines[0]
+    also = [line for line in lines if line.startswith("also: ")]
+    assert any("critic.1: argument momentum (input.6) is 0.9, in the golden run 0.1" in line for line in also), lines
+
+
+def test_a_setting_of_the_optimizer_behind_gradients_that_are_not_cut_off(dumps, tmp_path):
+    lines = compared(dumps, "eps", tmp_path)["text"]["en"]
+    assert "requires a gradient, in the golden run it does not" in lines[0]
+    also = [line for line in lines if line.startswith("also: ")]
+    assert len(also) == 1 and "argument eps is 1e-05, in the golden run 1e-08" in also[0], lines
+    assert "actor.0.weight" in also[0]
+    assert "detach()" in lines[-1] and "stop_gradient" in lines[-1]
+
+
+def test_weights_that_are_written_between_two_steps(dumps, tmp_path):
+    story = compared(dumps, "average", tmp_path)
+    assert story["origins"][0]["cause"] == "weight" and story["origins"][0]["written_behind_step"] == 0
+    lines = story["text"]["en"]
+    assert any(line.startswith("before: step 0 is bit-equal to its end") for line in lines), lines
+    assert "EMA" in lines[-1]
