@@ -354,8 +354,16 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
   BlameOneSided(in, &forms);
   WeighOptimizers(std::move(forms), walk, out);
   if (out->first.name.empty()) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
-  MSP_RETURN_IF_ERROR(NameSetting(pair, &out->first));
-  for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
+  FirstDifference& first = out->first;
+  if (first.kind == FirstDifference::Kind::kArgument && first.module.empty() && !IsModuleName(first.name))
+    first.module = in.target_tree.ParentOf(first.name);
+  MSP_RETURN_IF_ERROR(NameSetting(pair, &first));
+  for (FirstDifference& d : out->others) {
+    if (d.name.empty()) MSP_RETURN_IF_ERROR(describer.Fill(&d));
+    MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
+  }
+  std::erase_if(out->others,
+                [&](const FirstDifference& d) { return d.kind == out->first.kind && d.name == out->first.name; });
   DropRepeatedSettings(out);
   return OkStatus();
 }

@@ -131,6 +131,15 @@ const Lone* LoneOps::Exchange(size_t i) const { return LastOfShape(ShapesOf(i, f
 
 const Lone* LoneOps::ExchangeOfGradient(size_t i) const {
   const NameParts name = ParseOpName(ops_.NameAt(i));
+  for (const bool golden : {false, true}) {
+    const uint32_t op = golden ? in_.plan.golden_of[i] : static_cast<uint32_t>(i);
+    if (name.direction != OpDirection::kBackward || op == kNoOp || CalledBefore(golden, op) == op) continue;
+    forward_ = Lone();
+    forward_.golden = golden;
+    forward_.op = CalledBefore(golden, op);
+    forward_.before = i;
+    return &forward_;
+  }
   if (name.direction != OpDirection::kParameterGrad || lone_.empty()) return nullptr;
   for (size_t k = i; k-- > 0;) {
     const NameParts other = ParseOpName(ops_.NameAt(k));
@@ -198,8 +207,19 @@ uint32_t LoneOps::Outermost(const Lone& lone) const {
   return out;
 }
 
+uint32_t LoneOps::CalledBefore(bool golden, uint32_t op) const {
+  const DumpFile& dump = DumpOf(golden);
+  const NameParts name = ParseOpName(dump.ops().NameAt(op));
+  const auto forward =
+      name.direction == OpDirection::kBackward ? dump.FindOp(ForwardNameOf(name)) : std::optional<size_t>();
+  if (!forward) return op;
+  const bool lone = golden ? std::ranges::binary_search(in_.plan.golden_only, static_cast<uint32_t>(*forward))
+                           : in_.plan.golden_of[*forward] == kNoOp && !in_.plan.NotSeen(*forward);
+  return lone ? static_cast<uint32_t>(*forward) : op;
+}
+
 void LoneOps::Set(const Lone& lone, FirstDifference* found) const {
-  const uint32_t op = Outermost(lone);
+  const uint32_t op = CalledBefore(lone.golden, Outermost(lone));
   found->kind = lone.golden ? FoundKind::kMissingOp : FoundKind::kExtraOp;
   if (lone.golden) {
     found->golden_op = op;

@@ -46,7 +46,7 @@ class LoneOps {
   /// what it brings is written in place, and may be read much later.
   const Lone* Exchange(size_t i) const;
   /// A communication that one run has more between two backward passes that add up the gradient `i` of a parameter:
-  /// what it writes is added to.
+  /// what it writes is added to. Of a backward call its own forward call, where one run has that one more.
   const Lone* ExchangeOfGradient(size_t i) const;
   /// Whether the other run has ops of its own where this one is called.
   bool IsReplaced(const Lone& own) const;
@@ -80,6 +80,8 @@ class LoneOps {
   /// Functions that the two runs call at other places of one module, with the same result.
   void FindMoved();
   uint32_t Outermost(const Lone& lone) const;
+  /// The forward call of a backward one, where the other run lacks it, too; else the op itself.
+  uint32_t CalledBefore(bool golden, uint32_t op) const;
   const Lone* FirstOfGroup(size_t k) const;
   const DumpFile& DumpOf(bool golden) const { return golden ? *in_.pair.golden : *in_.pair.target; }
   const ModuleTree& TreeOf(bool golden) const { return golden ? in_.golden_tree : in_.target_tree; }
@@ -88,6 +90,7 @@ class LoneOps {
   const OpList& ops_;
   Rewrites& rewrites_;
   BigArray<Lone> lone_;
+  mutable Lone forward_;  // of ExchangeOfGradient()
   std::vector<OwnModule> own_modules_;
   bool sought_moved_ = false;
   std::unordered_set<uint32_t> moved_[2];  // of the target, of the golden run

@@ -44,12 +44,22 @@ class StepReader {
 
   /// Takes what this op is given, whatever others are: groups of parameters have settings of their own.
   Status ReadAlone(size_t i) {
+    constexpr size_t kOfOneWeight = 16;  // ops from its decay to its update
     const std::string_view step = StepOf(dump_.ops().NameAt(i));
     if (step == "mul") decayed_.reset(), kept_.reset();
-    return ReadOp(i, step);
+    MSP_RETURN_IF_ERROR(ReadOp(i, step));
+    for (size_t k = i + 1; step == "mul" && k < std::min(dump_.ops().size(), i + kOfOneWeight); ++k) {
+      const std::string_view next = StepOf(dump_.ops().NameAt(k));
+      if (next == "addcdiv") {
+        MSP_RETURN_IF_ERROR(ReadOp(k, next));
+        break;
+      }
+    }
+    return OkStatus();
   }
 
-  std::vector<OptimizerSetting> Settings() const {
+  /// `of_one`: what was read last is of one weight, so that its decay has its rate.
+  std::vector<OptimizerSetting> Settings(bool of_one = false) const {
     std::vector<OptimizerSetting> out;
     const auto add = [&](const char* name, const std::optional<Number>& number, double value) {
       if (number && std::isfinite(value)) out.push_back({name, value, number->op});
@@ -64,6 +74,7 @@ class StepReader {
     add("weight_decay", coupled_decay_, coupled_decay_ ? coupled_decay_->value : 0);
     if (fused_decay_ && lr_) add("lr * weight_decay", fused_decay_, fused_decay_->value * lr_->value);
     AddFactors(&out);
+    if (of_one || one_rate_) TakeRateOff(&out);
     return out;
   }
 
@@ -98,7 +109,8 @@ class StepReader {
   bool IsOfParameter(std::span<const ItemView> items) const {
     return parameters_.empty() || std::ranges::any_of(items, [&](const ItemView& item) {
              const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
-             return first && item.tensor && parameters_.contains(PrintOf(item));
+             const bool leaf = item.requires_grad == ItemView::Grad::kTrue;  // also one that no module is recorded with
+             return first && item.tensor && (leaf || parameters_.contains(PrintOf(item)));
            });
   }
 
@@ -109,6 +121,14 @@ class StepReader {
     return std::ranges::any_of(next, [&](const ItemView& item) {
       return item.suffix.starts_with(".input.0") && item.tensor && PrintOf(item) == given;
     });
+  }
+
+  static void TakeRateOff(std::vector<OptimizerSetting>* out) {
+    const auto rate = std::ranges::find(*out, "lr", &OptimizerSetting::name);
+    const auto decay = std::ranges::find(*out, "lr * weight_decay", &OptimizerSetting::name);
+    if (rate == out->end() || decay == out->end() || rate->value == 0) return;
+    decay->name = "weight_decay";
+    decay->value /= rate->value;
   }
 
   void AddFactors(std::vector<OptimizerSetting>* out) const {
@@ -147,7 +167,10 @@ class StepReader {
     if (!number) return OkStatus();
     if (step == "lerp") beta1_ = {*number, i};
     if (step == "addcmul") beta2_ = {*number, i};
-    if (step == "addcdiv") addcdiv_ = {*number, i};
+    if (step == "addcdiv") {
+      one_rate_ = one_rate_ && (!addcdiv_ || addcdiv_->value == *number);
+      addcdiv_ = {*number, i};
+    }
     const bool moments = beta1_ || beta2_;  // clipping adds such a number to a norm
     if (step == "add" && moments && *number > 0 && *number < kLargestEpsilon) eps_ = {*number, i};
     if (step == "mul" && *number > 0 && *number < 1) return ReadFactor(i, items, *number);
@@ -167,12 +190,11 @@ class StepReader {
     const auto output = std::ranges::find_if(
         items, [](const ItemView& item) { return item.state == ItemState::kOutput && item.tensor; });
     const std::string given = output == items.end() ? std::string() : PrintOf(*output);
-    if (!decayed_ && number >= kLeastLeft && IsOfParameter(items)) {
-      // What squares of gradients are added to is a moment; it looks like a weight where no dump says what is one.
-      MSP_ASSIGN_OR_RETURN(const bool moment, IsTakenBy("addcmul", i, given));
-      if (moment) return beta2_ = {1 - number, i}, OkStatus();
-      decayed_ = {number, i};
-    }
+    // What squares of gradients are added to is a moment; it looks like a weight where no dump says what is one.
+    const bool least = number >= kLeastLeft;
+    MSP_ASSIGN_OR_RETURN(const bool moment, least ? IsTakenBy("addcmul", i, given) : StatusOr<bool>(false));
+    if (moment) return beta2_ = {1 - number, i}, OkStatus();
+    if (!decayed_ && least && IsOfParameter(items)) decayed_ = {number, i};
     if (kept_) return OkStatus();
     MSP_ASSIGN_OR_RETURN(const bool added, IsTakenBy("add", i, given));
     if (added) kept_ = {number, i};
@@ -203,18 +225,27 @@ class StepReader {
       coupled_decay_;
   std::unordered_set<std::string> parameters_;
   double step_ = 0;
+  bool one_rate_ = true;  // of all weights
 };
 
-/// The setting that an op of the step is given; none where its number does not tell one.
-StatusOr<std::optional<OptimizerSetting>> SettingAt(const DumpFile& dump, size_t op) {
+/// What an op of the step is given.
+struct SettingHere {
+  OptimizerSetting setting;
+  double rate = 0;  // by which the same weight is changed; 0: not known
+};
+
+/// None where its number does not tell one.
+StatusOr<std::optional<SettingHere>> SettingAt(const DumpFile& dump, size_t op) {
   StepReader reader(dump);
   MSP_RETURN_IF_ERROR(reader.Read());
   MSP_RETURN_IF_ERROR(reader.ReadAlone(op));
   // A fused step is given all of them.
-  if (StartsWith(StepOf(dump.ops().NameAt(op)), "_fused_")) return std::optional<OptimizerSetting>();
-  std::vector<OptimizerSetting> settings = reader.Settings();
+  if (StartsWith(StepOf(dump.ops().NameAt(op)), "_fused_")) return std::optional<SettingHere>();
+  const std::vector<OptimizerSetting> settings = reader.Settings(true);
   const auto found = std::ranges::find(settings, op, &OptimizerSetting::op);
-  return found == settings.end() ? std::nullopt : std::optional(std::move(*found));
+  const auto rate = std::ranges::find(settings, "lr", &OptimizerSetting::name);
+  if (found == settings.end()) return std::optional<SettingHere>();
+  return std::optional(SettingHere{*found, rate == settings.end() ? 0 : rate->value});
 }
 
 /// Whether the step of one run has ops that the other's lacks.
@@ -276,11 +307,10 @@ void ForgetOtherForm(const OptimizerForms& forms, const WalkResult& walk, FirstD
 }
 
 /// A setting of the optimizer leads where nothing in front of its step differs.
-void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
+void AddSetting(FirstDifference setting, size_t begin, size_t answer_at, Differences* out) {
   using enum FirstDifference::Kind;
   const FirstDifference::Kind kind = out->Answer().kind;
-  const bool weak =
-      kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= setting.op);
+  const bool weak = kind == kNone || kind == kGrows || ((kind == kMissingOp || kind == kExtraOp) && answer_at >= begin);
   const bool behind = kind != kShape && kind != kDType && answer_at >= setting.op;
   if (!weak && !behind) {
     out->others.push_back(std::move(setting));
@@ -288,22 +318,6 @@ void AddSetting(FirstDifference setting, size_t answer_at, Differences* out) {
   }
   out->source = FirstDifference();
   out->first = std::move(setting);
-}
-
-/// A parameter of both runs that `more` changes and `less` does not; none where the steps have little in common.
-std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& more,
-                                        const std::vector<TrainedParameter>& less) {
-  std::optional<TrainedParameter> out;
-  size_t same = 0, all = 0;
-  for (const TrainedParameter& p : more) {
-    const auto other = std::ranges::find(less, p.names, &TrainedParameter::names);
-    // More ops than parameters do something else to them: a copy that is averaged, a step that runs twice.
-    if (other == less.end() || p.count == 0 || p.count > p.size) continue;
-    all += p.count;
-    same += std::min(other->count, p.count);
-    if (other->count < p.count && (!out || p.op < out->op)) out = p;
-  }
-  return 2 * same > all ? out : std::nullopt;
 }
 
 std::string WrittenOut(double v) { return fmt::format("{:.6g}", v); }
@@ -429,10 +443,18 @@ Status NameSetting(const DumpPair& pair, FirstDifference* found) {
   if (found->op < BehindBackward(pair.target->ops()) || BehindBackward(pair.target->ops()) == 0) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const auto own, SettingAt(*pair.target, found->op));
   MSP_ASSIGN_OR_RETURN(const auto other, SettingAt(*pair.golden, found->golden_op));
-  if (!own || !other || own->name != other->name || own->value == other->value) return OkStatus();
-  found->item = "." + own->name;
+  if (!own || !other || own->setting.name != other->setting.name) return OkStatus();
+  const auto differ = [](double a, double b) {
+    return std::fabs(a - b) > kSameSetting * std::max(std::fabs(a), std::fabs(b));
+  };
+  std::string name = own->setting.name;
+  double mine = own->setting.value, theirs = other->setting.value;
+  // A weight that decays by as much, at another rate.
+  if (name == "weight_decay" && !differ(mine, theirs)) name = "lr", mine = own->rate, theirs = other->rate;
+  if (mine == theirs || (name == "lr" && !differ(mine, theirs))) return OkStatus();
+  found->item = "." + name;
   found->argument.clear();
-  found->difference = {"value", WrittenOut(own->value), WrittenOut(other->value), -1};
+  found->difference = {"value", WrittenOut(mine), WrittenOut(theirs), -1};
   found->detail = "is " + found->difference.target + " against " + found->difference.golden;
   return OkStatus();
 }
@@ -455,12 +477,13 @@ void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* 
   }
   // What holds for all parameters is told as that.
   const bool setting = forms.setting.kind != FirstDifference::Kind::kNone;
-  const bool decay = forms.decay.kind != FirstDifference::Kind::kNone && forms.setting.item != forms.decay.item;
-  if (setting) AddSetting(std::move(forms.setting), walk.answer_at, out);
+  const bool told = setting && forms.setting.item.ends_with("weight_decay");
+  const bool decay = forms.decay.kind != FirstDifference::Kind::kNone && !told;
+  if (setting) AddSetting(std::move(forms.setting), forms.begin, walk.answer_at, out);
   if (decay && setting)
     out->others.push_back(std::move(forms.decay));
   else if (decay)
-    AddSetting(std::move(forms.decay), walk.answer_at, out);
+    AddSetting(std::move(forms.decay), forms.begin, walk.answer_at, out);
   if (forms.same_settings) ForgetOtherForm(forms, walk, &out->first);
 }
 

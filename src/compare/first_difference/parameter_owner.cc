@@ -258,4 +258,19 @@ StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump) 
 
 StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump) { return OwnerFinder(dump).Trained(); }
 
+std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& more,
+                                        const std::vector<TrainedParameter>& less) {
+  std::optional<TrainedParameter> out;
+  size_t same = 0, all = 0;
+  for (const TrainedParameter& p : more) {
+    const auto other = std::ranges::find(less, p.names, &TrainedParameter::names);
+    // More ops than parameters do something else to them: a copy that is averaged, a step that runs twice.
+    if (other == less.end() || p.count == 0 || p.count > p.size) continue;
+    all += p.count;
+    same += std::min(other->count, p.count);
+    if (other->count < p.count && (!out || p.op < out->op)) out = p;
+  }
+  return 2 * same > all ? out : std::nullopt;
+}
+
 }  // namespace msprobe

@@ -1,6 +1,7 @@
 // The ops of an optimizer's step, and to which parameter each belongs.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,5 +51,9 @@ StatusOr<std::vector<TrainedParameter>> TrainedParameters(const DumpFile& dump);
 
 /// Those of the parameters of all modules, before the step.
 StatusOr<std::unordered_set<std::string>> ParameterPrints(const DumpFile& dump);
+
+/// A parameter of both runs that `more` changes and `less` does not; none where the steps have little in common.
+std::optional<TrainedParameter> LeftOut(const std::vector<TrainedParameter>& more,
+                                        const std::vector<TrainedParameter>& less);
 
 }  // namespace msprobe

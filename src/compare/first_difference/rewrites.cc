@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "compare/pair/lasting_writes.h"
+#include "compare/pair/op_at.h"
 #include "compare/values/item_views.h"
 #include "ops/collective.h"
 #include "ops/op_name.h"
@@ -166,9 +168,30 @@ bool Rewrites::IsRoundedZero(size_t op) {
   const OpDistance& d = distances_[op];
   if (IsModuleName(name) || IsBackward(name) || IsCommunication(name) || IsModuleName(trees_[0]->ParentOf(name)))
     return false;
+  if (ApiOf(name).starts_with("_foreach_")) return OnlyZerosDiffer(op);
   const uint32_t api = apis_.Find(ApiOf(name));
   // Single numbers have no likes: they are not among the amplitudes.
   return api < amplitudes_.size() && d.amplitude > 0 && d.amplitude <= d.tolerance * amplitudes_[api];
+}
+
+bool Rewrites::OnlyZerosDiffer(size_t op) {
+  if (!IsMatched(op) || distances_[op].shapes) return false;
+  JsonDoc target, golden;
+  OpDiff diff;
+  if (Status read = DiffOpWith(pair_, op, plan_.golden_of[op], &target, &golden, &diff); !read.ok()) {
+    status_ = std::move(read);
+    return false;
+  }
+  const double tolerance = OpTolerance(diff);
+  double largest = 0, apart = 0;
+  for (size_t row = 0; row < diff.rows_used; ++row) {
+    const int partner = diff.rows[row].golden;
+    if (partner == kNoItem || !diff.target[row].tensor) continue;
+    const double size = std::max(Amplitude(diff.target[row]), Amplitude(diff.golden[static_cast<size_t>(partner)]));
+    largest = std::max(largest, size);
+    if (RowDistance(diff, row, pair_.options.mode, tolerance) > 1) apart = std::max(apart, size);
+  }
+  return apart > 0 && apart <= tolerance * largest;
 }
 
 uint64_t Rewrites::KindOf(std::string_view op, bool golden) const {

@@ -71,6 +71,8 @@ class Rewrites {
   void FindAmplitudes();
   void FindOwnFunctions();
   void FindPasses();
+  /// Of a function of a list: whether the tensors that differ are such zeros beside the largest in it.
+  bool OnlyZerosDiffer(size_t op);
   uint64_t KindOf(std::string_view op, bool golden) const;
   bool EndAgrees(size_t begin, size_t end) const;
   bool GradientsAgree(size_t pass);

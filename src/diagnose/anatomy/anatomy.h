@@ -48,7 +48,7 @@ struct AxisPart {
 struct Anatomy {
   AnatomyKind kind = AnatomyKind::kUnexplained;
   std::string item;                   // "output.0"; "Torch.mul.0.forward.input.0" of another op than the origin
-  double number = 0;                  // kFactor, kOffset; kDropped: the factor of what is left
+  double number = 0;                  // kFactor, kOffset; kDropped, kAccumulated: the factor of what is left
   double low = 0, high = 0;           // kClipped; infinite where there is no bound
   std::string name;                   // kFactor: "1/8", "sqrt(8)", "2^16"; kGrid: the dtype; "" if it has none
   std::vector<std::string> meanings;  // kFactor: "world_size", "sqrt_of_dimension", "loss_scale", "size_of_dimension"

@@ -130,6 +130,9 @@ std::string Kind(const Say& say, const Anatomy& a) {
                  : say("it equals that of {}: an older value, or one taken for another",
                        "等于 {} 的值：旧值，或误用了另一个值", a.source);
     case AnatomyKind::kAccumulated:
+      if (a.number > 0 && a.number < 1)
+        return say("it is the golden value and {:.4g} times that of {} added up, as clipping left it",
+                   "为标杆值与 {1} 的值（裁剪后剩 {0:.4g} 倍）之和", a.number, a.source);
       return say("it is the golden value and that of {} added up", "为标杆值与 {} 的值之和", a.source);
     case AnatomyKind::kPartial: return say("a summand is missing: {}", "缺少加数：{}", a.source);
     case AnatomyKind::kPadding:

@@ -208,14 +208,21 @@ std::function<int64_t(int64_t)> TokenOf(const std::vector<int64_t>& shape, int64
   return nullptr;
 }
 
-/// The same item of the other calls of the function, or all gradients of parameters: the mean of one may be zero, and
-/// then tells nothing.
-bool OthersAddUp(const ItemAtHand& at, const FilePair& step) {
+/// Whether it may be the factor of clipping.
+bool MayClip(double factor) {
+  constexpr double kLeast = 1e-4, kMost = 0.999;
+  return factor > kLeast && factor < kMost;
+}
+
+/// The factor by which the same item of the other calls of the function, or all gradients of parameters, add up with
+/// those of the earlier step; 0 where they do not. The mean of one may be zero, and then tells nothing.
+double OthersAddUp(const ItemAtHand& at, const FilePair& step) {
   constexpr size_t kMostCalls = 256, kEnough = 3;
+  double factor = 0;
   const StatusOr<DumpFile> target = DumpFile::Open(at.evidence.files.target);
   const StatusOr<DumpFile> golden = DumpFile::Open(at.evidence.files.golden);
   const StatusOr<DumpFile> earlier = DumpFile::Open(step.target);
-  if (!target.ok() || !golden.ok() || !earlier.ok()) return false;
+  if (!target.ok() || !golden.ok() || !earlier.ok()) return 0;
   const NameParts own = ParseOpName(at.evidence.target.name);
   const bool gradients = own.direction == OpDirection::kParameterGrad;
   ItemViews t(*target, CompareMode::kStatistics), g(*golden, CompareMode::kStatistics),
@@ -233,11 +240,29 @@ bool OthersAddUp(const ItemAtHand& at, const FilePair& step) {
       const auto b = std::ranges::find(g.items(), a.suffix, &ItemView::suffix);
       const auto c = std::ranges::find(e.items(), a.suffix, &ItemView::suffix);
       if (b == g.items().end() || c == e.items().end() || a.shape != c->shape || !MeanTells(a, *b, *c)) continue;
-      if (!MeansAddUp(a, *b, *c)) return false;
+      if (factor == 0) {
+        const auto mean = [](const ItemView& item) { return item.stats[kMean].AsDouble(); };
+        factor = MeansAddUp(a, *b, *c) ? 1 : (mean(a) - mean(*b)) / mean(*c);
+        if (factor != 1 && !MayClip(factor)) return 0;
+        telling += factor == 1 ? 1 : 0;  // the factor of one tensor proves nothing by itself
+        continue;
+      }
+      if (!MeansAddUp(a, *b, *c, factor)) return 0;
       ++telling;
     }
   }
-  return telling >= kEnough;
+  return telling >= kEnough ? factor : 0;
+}
+
+/// What leaves least of the earlier values when so many times them are taken off.
+double FactorOfEarlier(const ValuePair& values, const ElementsOf& earlier) {
+  double with = 0, of = 0;
+  for (int64_t k = 0; k < values.looked(); ++k) {
+    const int64_t i = values.Place(k);
+    with += (values.t(i) - values.g(i)) * earlier[i];
+    of += earlier[i] * earlier[i];
+  }
+  return of > 0 ? with / of : 0;
 }
 
 }  // namespace
@@ -254,20 +279,25 @@ Anatomy ExplainAccumulated(const ItemAtHand& at) {
     out.source = StepName(step);
     out.statistics = at.values == nullptr;
     if (out.statistics) {
-      if (OthersAddUp(at, step)) return out;
+      out.number = OthersAddUp(at, step);
+      if (out.number > 0) return out;
       continue;
     }
     const ItemValues values = ValuesOf(TensorFolder(step.target), item->data_name, item->dtype, false);
     if (!values.elements || values.elements->shape() != at.values->shape()) continue;
-    Residual left(*at.values);
-    bool agrees = true;
-    for (int64_t k = 0; k < at.values->looked() && agrees; ++k) {
-      const int64_t i = at.values->Place(k);
-      const double added = (*values.elements)[i];
-      agrees = left.Add(at.values->t(i), at.values->g(i) + added, std::fabs(added));
+    for (const double factor : {1.0, FactorOfEarlier(*at.values, *values.elements)}) {
+      if (factor != 1 && !MayClip(factor)) continue;
+      Residual left(*at.values);
+      bool agrees = true;
+      for (int64_t k = 0; k < at.values->looked() && agrees; ++k) {
+        const int64_t i = at.values->Place(k);
+        const double added = factor * (*values.elements)[i];
+        agrees = left.Add(at.values->t(i), at.values->g(i) + added, std::fabs(added));
+      }
+      out.residual = left.units();
+      out.number = factor;
+      if (agrees && left.Tells()) return out;
     }
-    out.residual = left.units();
-    if (agrees && left.Tells()) return out;
   }
   return {};
 }

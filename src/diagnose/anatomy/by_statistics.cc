@@ -253,13 +253,15 @@ bool MeanTells(const ItemView& target, const ItemView& golden, const ItemView& e
   return std::fabs(earlier.stats[kMean].AsDouble()) > kTells * RoomOfMeans(golden, earlier);
 }
 
-bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier) {
+bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier, double factor) {
+  constexpr double kOfFactor = 1e-3;  // it is taken from the mean of one tensor
   if (!MeanTells(target, golden, earlier)) return false;
   const auto number = [](const ItemView& item, Stat k) { return item.stats[k].AsDouble(); };
-  const double norm = number(target, kNorm), g = number(golden, kNorm), e = number(earlier, kNorm);
+  const double norm = number(target, kNorm), g = number(golden, kNorm), e = factor * number(earlier, kNorm);
   const bool between = norm <= (g + e) * (1 + 1e-5) && norm * (1 + 1e-5) >= std::fabs(g - e);
-  const double left = number(target, kMean) - number(golden, kMean) - number(earlier, kMean);
-  return between && std::fabs(left) <= RoomOfMeans(golden, earlier);
+  const double added = factor * number(earlier, kMean);
+  const double left = number(target, kMean) - number(golden, kMean) - added;
+  return between && std::fabs(left) <= RoomOfMeans(golden, earlier) + (factor == 1 ? 0 : kOfFactor * std::fabs(added));
 }
 
 Anatomy ExplainByStatistics(const ItemView& target, const ItemView& golden, const FactorContext& context) {

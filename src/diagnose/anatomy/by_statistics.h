@@ -17,8 +17,8 @@ bool TellingStatistics(const ItemView& item);
 /// Whether the mean of `earlier` is more than rounding beside that of `golden`.
 bool MeanTells(const ItemView& target, const ItemView& golden, const ItemView& earlier);
 /// Whether it is, and `target` may be the sum of both: means add up as values do, to what the rounding of sums leaves;
-/// a norm lies between those that the parts allow.
-bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier);
+/// a norm lies between those that the parts allow. `factor`: of `earlier`, as clipping leaves it.
+bool MeansAddUp(const ItemView& target, const ItemView& golden, const ItemView& earlier, double factor = 1);
 /// The elements of the shape; 0 if it is not known.
 int64_t ElementCount(const ItemView& item);
 
