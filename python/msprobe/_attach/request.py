@@ -35,6 +35,7 @@ class Request(NamedTuple):
     weights_from: str = ""  # parity: records of the ranks whose weights a reference takes
     join_ranks: Optional[list] = None  # parity: ranks whose batches a reference takes as one
     csv: bool = False  # monitor: csv files besides the series
+    command: str = ""  # monitor: what is run, as it is typed
     out: str = ""  # estimate, certify, parity: directory of what each process found
 
     @property

@@ -52,7 +52,7 @@ class Anomaly:
 class AnomalyLog:
     """anomaly_detected/rank{r}/anomaly.json, which the first anomaly of a run begins anew."""
 
-    def __init__(self, base: str, rank: int, pp_stage: int, group_mates: list) -> None:
+    def __init__(self, base: str, rank: int, pp_stage: int, group_mates: list, at_once: bool = True) -> None:
         """Writes an empty file.
 
         Args:
@@ -60,17 +60,17 @@ class AnomalyLog:
             rank: Of this process.
             pp_stage: Its stage of the pipeline.
             group_mates: The ranks of its process group.
+            at_once: Without it the first anomaly makes the file.
 
         Raises:
             OSError: It cannot be written.
         """
-        directory = os.path.join(base, "anomaly_detected", f"rank{rank}")
-        make_directory(directory)
-        self._path = os.path.join(directory, FILE)
+        self._path = os.path.join(base, "anomaly_detected", f"rank{rank}", FILE)
         self._rank, self._pp_stage, self._mates = rank, pp_stage, group_mates
         self._all: dict = {}
         self._fresh = False
-        self._write()
+        if at_once:
+            self._write()
 
     def add(self, tag: str, message: str, step: int, call: int) -> None:
         """Adds one; write() brings it into the file."""

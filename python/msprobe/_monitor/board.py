@@ -14,6 +14,8 @@ from .liveness import Liveness
 TABLES = {
     "model_input": (True, False),
     "input_checksum": (True, False),
+    "learning_rate": (False, False),
+    "loss_factor": (True, False),
     "loss": (True, False),
     "actv": (True, False),
     "actv_grad": (True, False),
@@ -38,6 +40,8 @@ TABLES = {
 _COLUMNS = {
     "model_input": ["norm", "min", "max", "mean", "shape", "dtype"],
     "input_checksum": ["checksum"],
+    "learning_rate": ["value"],
+    "loss_factor": ["value"],
     "loss": ["loss"],
     "attention_hook": ["entropy", "softmax_max"],
     "linear_hook": ["sr", "kernel_norm"],
@@ -307,7 +311,7 @@ class Board:
 # What comes from calls of modules and functions.
 _OF_CODE = frozenset(
     [name for name in TABLES if name.endswith("_hook")]
-    + "model_input input_checksum loss actv actv_grad".split()
+    + "model_input input_checksum loss loss_factor actv actv_grad".split()
     + "health_activation health_logits health_router health_attention other".split()
 )
 _REASONS = {

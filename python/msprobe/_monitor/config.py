@@ -25,6 +25,7 @@ _FLAGS = (
     "print_struct",
     "input_distribution",
     "loss",
+    "learning_rate",
     "ur_distribution",
     "xy_distribution",
     "mv_distribution",
@@ -70,6 +71,7 @@ class MonitorConfig:
     print_struct: bool = False
     input_distribution: bool = False
     loss: bool = False
+    learning_rate: bool = False
     ur_distribution: bool = False
     xy_distribution: bool = False
     mv_distribution: bool = False

@@ -38,6 +38,10 @@ LAWS = {
     "recompute": "a recomputed forward is the forward",
     "ema": "the averaged copy is an average of the parameters",
 }
+# Of these a healthy training breaks none, whatever it trains and however: `msprobe monitor` looks at them unasked.
+LAWS_BY_DEFAULT = frozenset(
+    "replicas collectives stale_gradient zero_grad finite_step clip loss_scale update lr_schedule dtype recompute".split()
+)
 # What comes from calls of modules and functions.
 _OF_CODE = frozenset(
     "gradients_present accumulation clip train_mode batch_norm batch_repeats padding experts recompute".split()

@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -41,6 +43,7 @@ class Liveness:
         self._rows = 0
         self._steps = 0
         self.laws: Callable[[], list] = list  # lines of those that broke
+        self._command = _command()
 
     def step(self, step: int, rows: int, requested: int, silent: Callable[[], list]) -> None:
         """Says once what changed, and renews the heartbeat.
@@ -80,6 +83,7 @@ class Liveness:
                 "rank": self._rank,
                 "pid": os.getpid(),
                 "host": socket.gethostname(),
+                "command": self._command,
                 "state": state,
                 "started": self._started,
                 "beat": self._last_beat,
@@ -121,6 +125,16 @@ class Liveness:
         logger.info(line, self._steps, self._rows, requested, self.directory)
         if missing:
             logger.warning("monitor: %d series never had a value: %s", len(missing), summary_of(missing))
+
+
+def _command() -> str:
+    """What is run, as it is typed; empty where a launcher started this process, whose own command nobody here knows."""
+    given = os.environ.get("MSPROBE_ATTACH")
+    if given is not None:
+        return str(json.loads(given).get("command", ""))
+    if os.environ.get("WORLD_SIZE", "1") != "1" or not hasattr(sys, "orig_argv"):
+        return ""
+    return shlex.join(sys.orig_argv)
 
 
 def summary_of(missing: list) -> str:

@@ -65,6 +65,11 @@ class LivingOptimizers:
         stepping = {id(inner) for _, inner, _ in found}
         return found + [row for row in wrapped if id(row[1]) not in stepping and not own.isdisjoint(row[2])]
 
+    def all(self) -> list:
+        """Lists the optimizers of torch.optim, each with the ids of what it steps."""
+        self._search()
+        return [(one, parameter_ids(one)) for one in _alive(self._known)]
+
     def _search(self) -> None:
         if self._searched_at != _made:
             self._searched_at = _made

@@ -31,6 +31,7 @@ _LEFT_OUT = (
     "print_struct",
     "input_distribution",
     "loss",
+    "learning_rate",
     "health",
 )
 

@@ -9,6 +9,7 @@ from typing import Any, Optional
 import torch
 
 from ..hook_points import HookSet
+from .loss_factor import LossFactor
 
 _LOOKED_AT = 8  # parameters
 
@@ -20,11 +21,13 @@ class BackwardLoss:
         """Watches nothing yet.
 
         Args:
-            take: Called with the value of a loss, when the backward pass from it has reached the models.
+            take: Called with the value of a loss, and the factor before its backward pass or None, when that has reached
+                the models.
             guard: Runs what must not stop the training.
         """
         self._take, self._guard = take, guard
         self._hooks = HookSet()
+        self.factor = LossFactor()
         self._parameters: list = []  # weak references
         self._scaled: tuple = (None, None)  # (a weak reference to a loss times its scale, the loss)
         self._inside = False
@@ -49,6 +52,7 @@ class BackwardLoss:
         """Ends; the functions are those of PyTorch again."""
         self._hooks.remove()
         self._scaled = (None, None)
+        self.factor.forget()
 
     def _around_scale(self, original: Callable, args: tuple, kwargs: dict) -> Any:
         if not self.armed:
@@ -80,9 +84,12 @@ class BackwardLoss:
             roots = roots[0]
         scaled, value = self._scaled
         self._scaled = (None, None)
-        if scaled is None or scaled() is not roots or roots is None:
+        is_scaled = scaled is not None and roots is not None and scaled() is roots
+        if not is_scaled:
             value = _number(roots)
         self._seen = None if value is None else (value, self._marks())
+        if value is not None:
+            self.factor.before(roots, is_scaled)
 
     def _after(self) -> None:
         if self._seen is None:
@@ -91,7 +98,7 @@ class BackwardLoss:
         now = self._marks()
         reached = any(not _is_same(a, b) for a, b in zip(before, now))
         if reached or any(is_sharded for *_, is_sharded in now):
-            self._take(value)
+            self._take(value, self.factor.after())
 
     def _marks(self) -> list:
         """What a backward pass that reaches a parameter changes: its gradient, or itself where its step is part of it."""

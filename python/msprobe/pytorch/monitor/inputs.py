@@ -3,7 +3,9 @@
 A checksum that comes again in another step tells repeated data; a loss that jumps with a checksum never seen before, a bad batch.
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Optional
 
 import torch
@@ -14,6 +16,8 @@ from .backward_loss import BackwardLoss
 from .values import Values, local_part
 
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_DEEPEST = 3  # containers within containers that are looked into
+_MOST_LOOKED_AT = 512
 _PERIOD = 65521  # of the weights of the checksum
 _BITS = (1 << 48) - 1  # what a float64 holds exactly
 
@@ -36,9 +40,9 @@ class InputWatch:
         self._micro_batches = max(micro_batches, 1)
         self._hooks = HookSet()
         self._calls: dict = {}  # chunk -> forward passes in this step
-        self._losses = 0
+        self._losses = self._passes = 0
         self._is_given = False  # the model returns it, or the script gives it
-        self._backward = BackwardLoss(self._put_loss, guard)
+        self._backward = BackwardLoss(self._take_backward, guard)
         self._backward.install()
         self.armed = True
 
@@ -50,7 +54,7 @@ class InputWatch:
     @armed.setter
     def armed(self, armed: bool) -> None:
         self._armed = armed
-        self._backward.armed = armed and not self._is_given
+        self._backward.armed = armed
 
     def add(self, model: torch.nn.Module, prefix: str) -> None:
         """Hooks a model."""
@@ -68,7 +72,7 @@ class InputWatch:
     def next_step(self) -> None:
         """The optimizer has stepped: passes count from 0 again."""
         self._calls.clear()
-        self._losses = 0
+        self._losses = self._passes = 0
 
     def loss(self, value: Any) -> None:
         """Takes the loss of a micro step; what is no tensor or number of one element has no value.
@@ -77,8 +81,17 @@ class InputWatch:
         """
         if not self._is_given:
             self._is_given, self._losses = True, 0
-            self._backward.armed = False
+        self._backward.factor.given(value)
         self._put_loss(value)
+
+    def _take_backward(self, value: torch.Tensor, factor: Optional[torch.Tensor]) -> None:
+        """A backward pass has reached the models."""
+        if not self._is_given:
+            self._put_loss(value)
+        number = self._board.series("loss_factor", "0:loss", "loss_factor", self._passes % self._micro_batches)
+        self._passes += 1
+        if factor is not None:
+            self._later(number, factor)
 
     def _put_loss(self, value: Any) -> None:
         number = self._board.series("loss", "0:loss", "loss", self._losses % self._micro_batches)
@@ -106,7 +119,7 @@ class InputWatch:
     def _take_inputs(self, prefix: str, args: tuple, kwargs: dict) -> None:
         micro = self._calls.get(prefix, 0)
         self._calls[prefix] = micro + 1
-        for name, tensor in _tensors(args, kwargs):
+        for name, tensor in tensors_of(args, kwargs):
             row = f"{prefix}{name}"
             number = self._board.series("model_input", row, "model_input", micro % self._micro_batches, of=prefix)
             self._values.take([number], [tensor])
@@ -118,14 +131,31 @@ class InputWatch:
         self._values.rows.add(value, lambda numbers: self._board.put(number, numbers))
 
 
-def _tensors(args: tuple, kwargs: dict) -> Iterator[tuple]:
-    """(name, tensor) of the arguments and of what is in dicts of them."""
-    named = [*((f"args.{i}", value) for i, value in enumerate(args)), *kwargs.items()]
-    for name, value in named:
+def tensors_of(args: tuple, kwargs: dict) -> Iterator[tuple]:
+    """(name, tensor) of the arguments of a model, and of what is in mappings, sequences and objects that hold a batch."""
+    given = [(f"args.{i}", value) for i, value in enumerate(args)] + list(kwargs.items())
+    waiting = deque((name, value, _DEEPEST) for name, value in given)
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            return
+        name, value, deepest = waiting.popleft()
         if isinstance(value, torch.Tensor):
             yield name, value
-        elif isinstance(value, dict):
-            yield from ((f"{name}.{key}", inner) for key, inner in value.items() if isinstance(inner, torch.Tensor))
+        elif deepest > 0:
+            waiting.extend((f"{name}.{key}", inner, deepest - 1) for key, inner in _members(value))
+
+
+def _members(value: Any) -> Iterator[tuple]:
+    if isinstance(value, (str, bytes, torch.nn.Module)):
+        return
+    if isinstance(value, Mapping):
+        held: Any = value.items()
+    elif isinstance(value, (list, tuple)):
+        held = enumerate(value)
+    else:
+        own = getattr(value, "__dict__", None)
+        held = list(own.items()) if isinstance(own, dict) else ()
+    yield from itertools.islice(held, _MOST_LOOKED_AT)
 
 
 def loss_of(output: Any) -> Optional[torch.Tensor]:

@@ -36,6 +36,7 @@ from .health import TABLES as HEALTH_TABLES
 from .health import HealthWatch
 from .inputs import InputWatch
 from .laws.of_monitor import MonitoredLaws
+from .learning_rates import LearningRates
 from .optimizers import OptimizerView, view_of
 from .parameters import ParameterWatch
 from .place import check_models, place_of
@@ -130,7 +131,8 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         anomalies = None
         if self.config.alert_dump or self.config.laws.on:
             try:
-                anomalies = AnomalyLog(self.output_base_dir, self.rank, self.pp_stage, self.group_mates)
+                where = (self.output_base_dir, self.rank, self.pp_stage, self.group_mates)
+                anomalies = AnomalyLog(*where, self.config.alert_dump)
             except OSError as error:
                 raise ValueError(f"anomalies cannot be written: {error}") from None
         self._board = Board(self.tensorboard_dir, self.config, self.rank, anomalies if self.config.alert_dump else None)
@@ -258,7 +260,8 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
             )
             self._gradients.install(self.model, self._view)
         updates = Updates(self._board, self._values, config.ops) if config.ur_distribution else None
-        self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard)
+        rates = LearningRates(self._board, self._values, self._view) if config.learning_rate else None
+        self._reader = StepReader(self._view, self._parameters, updates, self._values, self._guard, rates)
         if (config.input_distribution or config.loss) and not config.print_struct:
             self._inputs = InputWatch(
                 self._board, self._values, self.micro_batch_number, self._guard, config.input_distribution

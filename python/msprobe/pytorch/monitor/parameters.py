@@ -6,6 +6,7 @@ from typing import Any, Optional
 import torch
 
 from ... import _core
+from ..._capture.log import logger
 from ..._monitor import names
 from ..._monitor.board import Board
 from ..._monitor.config import MonitorConfig
@@ -53,6 +54,7 @@ class ParameterWatch:
         self._numbers: dict = {}  # (table, name) -> series
         self._states: list = []
         self._step, self._first = 0, True
+        self._has_stepped = self._knows_moments = False
 
     def add(self, models: list) -> None:
         """Names the parameters that are trained, and says which series they will have."""
@@ -135,9 +137,24 @@ class ParameterWatch:
         self._view.refresh()
         self._step, self._first = step, True
         self._states = self._view.states()
+        if self._has_stepped and self._config.mv_distribution and not self._knows_moments:
+            self._look_for_moments()
+        self._has_stepped = True
         if not self._states:  # it has not stepped yet
             self._board.excuse("exp_avg")
             self._board.excuse("exp_avg_sq")
+
+    def _look_for_moments(self) -> None:
+        """Once: an optimizer that keeps none of a kind, of any parameter, has no series of that kind."""
+        self._knows_moments = True
+        found = [self._view.moments(parameter, self._states) for parameter in self.names]
+        if self._view.is_sharded or len(self._view.parts) > 1:
+            return
+        gone = [t for i, t in enumerate(("exp_avg", "exp_avg_sq")) if all(pair[i] is None for pair in found)]
+        if gone:
+            self._board.leave_out(gone)
+            kind = type(self._view.optimizer).__name__
+            logger.info("monitor: %s keeps no %s: these series are left out", kind, " and no ".join(gone))
 
     def take_before(self) -> None:
         """Right before the optimizer steps, of all parameters."""

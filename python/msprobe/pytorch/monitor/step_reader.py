@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from .in_step import InStep
+from .learning_rates import LearningRates
 from .optimizers import OptimizerView
 from .parameters import ParameterWatch
 from .updates import Updates
@@ -20,6 +21,7 @@ class StepReader:
         updates: Optional[Updates],
         values: Values,
         guard: Callable,
+        rates: Optional[LearningRates] = None,
     ) -> None:
         """Does nothing until before().
 
@@ -29,7 +31,9 @@ class StepReader:
             updates: Takes what the step changes, if that is wanted.
             values: Takes tensors.
             guard: Runs what must not stop the training.
+            rates: Takes the learning rates, if that is wanted.
         """
+        self._rates = rates
         self._parameters, self._updates, self._values, self._guard = parameters, updates, values, guard
         self._in_step = InStep(view, self._reach, self._leave, updates is not None)
         self._one_by_one = False  # in the open step
@@ -39,6 +43,8 @@ class StepReader:
     def before(self, step: int) -> None:
         """Right before a step."""
         watch = self._parameters
+        if self._rates is not None:
+            self._rates.take()
         if not watch.has_series:
             return
         watch.begin_step(step)

@@ -5,7 +5,7 @@ from typing import Any, Optional
 import torch
 
 from ...hook_points import HookSet
-from ..inputs import checksum, loss_of
+from ..inputs import checksum, loss_of, tensors_of
 from ..values import first_tensor, local_part
 from .scene import Scene, bit_sums, is_dtensor, norms_of, sample_of
 
@@ -93,10 +93,9 @@ class ModuleLaws:
         self._outputs.clear()
         if model is not self._scene.models[0] or not self._book.on("batch_repeats"):
             return
-        given = list(_leaves((args, kwargs)))
-        if given:
-            with torch.no_grad():
-                self._batches.append(tuple(int(checksum(local_part(t))) for t in given if t.device.type != "meta"))
+        given = [tensor for _, tensor in tensors_of(args, kwargs) if tensor.device.type != "meta"]
+        with torch.no_grad():
+            self._batches.append(tuple(int(checksum(local_part(tensor))) for tensor in given))
 
     def _after_module(self, module: Any, block: Optional[str]) -> Any:
         scene = self._scene
@@ -219,8 +218,10 @@ class ModuleLaws:
             self._last = []
             return
         now, before, self._last = self._batches, self._last, list(self._batches)
-        if not now or not now[0]:
-            book.not_checked("batch_repeats", "the model is given no tensor")
+        if not self._modes:  # of the first step, in whose forward we came, or of one without any
+            return
+        if not now or not all(now):
+            book.not_checked("batch_repeats", "no tensor was found in what the model is given")
             return
         book.looked("batch_repeats")
         self._same_step = self._same_step + 1 if now == before else 0
@@ -375,15 +376,3 @@ def _blocks(scene: Scene) -> dict:
         if isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential)):
             found.update({id(child): f"{name}.{key}" if name else key for key, child in module.named_children()})
     return found
-
-
-def _leaves(value: Any) -> Any:
-    """Tensors of arguments, and of lists and dicts in them."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _leaves(inner)

@@ -16,6 +16,7 @@ _AT_ONCE = 16  # parameters of a step that are computed again
 _ELEMENTS = 512  # of each
 _STAYS = 3
 _JUMP = 3.0
+_SAME_HEIGHT = 1.05  # as a rate that there was: a schedule with restarts
 _WARM = 5
 _ZERO_RATE = 20
 _SEARCHED = (0, 2)  # steps at which objects of the process are searched for optimizers and schedulers
@@ -40,6 +41,7 @@ class UpdateLaws:
         self._moving: list = []
         self._rates: list = []
         self._zero_rate = 0
+        self._highest = 0.0  # of all rates there were
         self._optimizers: list = []
         self._schedulers: list = []
         self._advances: list = []
@@ -236,13 +238,18 @@ class UpdateLaws:
             pairs = [(a, b) for a, b in zip(before, rates) if a > 0]
             up = next(((a, b) for a, b in pairs if b > _JUMP * a), None)
             steady = max(max(r) for r in self._rates[-_WARM:]) < min(max(r) for r in self._rates[-_WARM:]) * _JUMP
-            if up is not None and steady and not self._restarts():
+            if up is not None and up[1] <= _SAME_HEIGHT * self._highest:
+                self._book.note(
+                    "lr_schedule", "", f"the learning rate goes back from {up[0]:.4g} to {up[1]:.4g}, as a restart does"
+                )
+            elif up is not None and steady and not self._restarts():
                 self._book.broken(
                     "lr_schedule",
                     "",
                     f"the learning rate jumps from {up[0]:.4g} to {up[1]:.4g} from one step to the next",
                 )
         self._climbs_again(before, rates)
+        self._highest = max(self._highest, *rates)
         self._rates = [*self._rates[-_WARM:], rates]
 
     def _climbs_again(self, before: Optional[list], rates: list) -> None:
