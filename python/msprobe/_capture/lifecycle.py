@@ -266,8 +266,7 @@ class Lifecycle:
         if budget is not None:
             budget.account(self._directory)
         what = "values" if self._config.level == "debug" else "ops"
-        talks = self._rank in (None, 0)
-        self._features.reporter.at_end_of_step(self._schedule.step, self._directory, summary, what, talks)
+        self._features.reporter.at_end_of_step(self._schedule.step, self._directory, summary, what, self._ranks_told())
         tasks.end_step(self._config, self._directory, summary["recorded"])
         if self._features.online is not None:
             self._features.online.take(self._directory, self._schedule.step)
@@ -307,8 +306,17 @@ class Lifecycle:
                 "incomplete", "the dump of step %d is incomplete: %s", self._schedule.step, error
             )
 
+    def _ranks_told(self) -> int:
+        """How many ranks a line of this process is for: all that record on the first of them, none on the others."""
+        chosen = sorted(self._config.rank)
+        if self._rank is None:
+            return 1
+        if self._rank != (chosen[0] if chosen else 0):
+            return 0
+        return len(chosen) or max(self._framework.ranks_of_training(), 1)
+
     def _info(self, text: str) -> None:
-        if self._rank in (None, 0):
+        if self._ranks_told():
             logger.info(text)
 
     # ---- what debugger.service does ----------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ class StepReporter:
             self._told.add(kind)
             logger.error(text, *args)
 
-    def at_end_of_step(self, step: int, directory: str, summary: Mapping[str, Any], what: str, talks: bool) -> None:
-        """Logs the summary. `what` is ops or values; `talks` is false on ranks whose summary another rank logs."""
+    def at_end_of_step(self, step: int, directory: str, summary: Mapping[str, Any], what: str, ranks: int) -> None:
+        """Logs the summary. `what` is ops or values; `ranks`: how many this line is for, 0 where another rank logs it."""
         skipped, lost = summary["skipped"], summary["not_written"]
         error_log.write(directory, skipped, summary["examples"])
         of_all = f" of {summary['written'] + lost}" if lost else ""
@@ -39,6 +39,8 @@ class StepReporter:
         if tensors["saved"]:
             text += f" and {tensors['saved']} tensor files ({tensors['linked']} hard links)"
         text += f", {_size(summary['bytes'])} in {directory}"
+        if ranks > 1:
+            text += f"; each of the {ranks} ranks writes a directory of its own"
         for part in ("ops", "tensors"):
             reason = summary[part + "_stopped"]
             if reason:
@@ -48,7 +50,7 @@ class StepReporter:
             reasons = "; ".join(f"{kind} ({count})" for kind, count in skipped.items())
             text += f"; skipped {sum(skipped.values())} because {reasons}. Details: {error_log.NAME} beside dump.json"
             self.warn_once(" ".join(sorted(skipped)), "%s.", text)
-        elif talks:
+        elif ranks:
             logger.info("%s.", text)
 
 
