@@ -12,11 +12,21 @@ constexpr size_t kFewestUpdates = 3;
 }  // namespace
 
 void RunJudge::PutRate(double rate) {
+  rates_of_log_ = true;
+  AddRate(rate);
+}
+
+void RunJudge::AddRate(double rate) {
   if (!rates_) rates_.emplace(true);
   if (rate > 0) rates_->Add(std::log(rate));
 }
 
 void RunJudge::FollowSchedules() {
+  double rate = 0;  // the largest of all groups
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].key.table == "learning_rate" && IsHere(i)) rate = std::max(rate, rows_[i].now[0]);
+  }
+  if (rate > 0 && !rates_of_log_) AddRate(rate);
   if (rates_) return;
   std::map<size_t, std::vector<double>> updates;
   for (size_t i = 0; i < rows_.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,14 +41,16 @@ struct JudgedDirectory {
   int64_t steps = 0, last_step = -1;
   std::optional<JudgedLoss> loss;
   double alarm_strength = 0;
-  std::vector<JudgedEvent> events;
-  std::vector<RowChange> changes;  // weak ones, too
+  std::vector<JudgedEvent> events;  // the one that does most harm first
+  std::vector<RowChange> changes;   // weak ones, too
   std::vector<Message> notes;
   std::vector<RowName> rows;
   std::vector<std::string> left_out;   // directories of earlier runs
   std::vector<UnseenLaw> unseen_laws;  // looked at in part, or not
   size_t held_laws = 0;                // over all ranks
+  std::string command;                 // that trains, as it is typed; empty: not known
 
+  bool HasTable(std::string_view table) const;
   bool series_judged() const { return steps > static_cast<int64_t>(kJudgeWarmup); }
   bool loss_judged() const { return loss && loss->from; }
   /// So few steps that nothing could be judged, or that what the last losses do is not decided.
@@ -56,6 +59,9 @@ struct JudgedDirectory {
 
 /// What was not judged, and what is not decided; empty: nothing.
 Message NotJudgedText(const JudgedDirectory& judgement);
+
+/// The command that tells more of the first event; empty: there is none, or all were given already.
+Message NextText(const JudgedDirectory& judgement);
 
 /// Of each rank the newest directory, and those that it goes on from. kBadInput when there is no monitor.series in
 /// `directory` or a directory of it.

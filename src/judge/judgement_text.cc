@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/message.h"
 #include "base/text.h"
@@ -19,6 +20,9 @@ constexpr size_t kNamedLayers = 4, kShownInText = 5;
 /// What the metric is, of what: "gradient norm of fc.weight".
 Message Metric(const std::string& table, const std::string& column, const Message& of) {
   if (table == "loss") return Msg("the loss");
+  if (table == "learning_rate") return Msg("the learning rate");
+  if (table == "loss_factor") return Msg("the factor of the loss before backward()");
+  if (table == "model_input") return Msg("the norm of the input {}", of);
   if (table == "actv") return column == "max" ? Msg("largest activation of {}", of) : Msg("activation norm of {}", of);
   if (table == "actv_grad") return Msg("norm of activation gradients of {}", of);
   if (table == "grad_unreduced") return Msg("gradient norm before the reduction of {}", of);
@@ -41,7 +45,8 @@ std::string MetricName(const std::string& table, const std::string& column) {
 
 /// "" of the loss, and where no layer is known.
 Message Where(const JudgedEvent& event) {
-  if (event.table == "loss") return {};
+  if (event.table == "loss" || IsSetByScript(event.table)) return {};
+  if (event.table == "model_input" && !event.layers.empty()) return Message(OneLine(event.layers.front()));
   if (event.all_layers) return Msg("all layers");
   if (event.layers.empty()) return {};
   if (event.layers.size() > kNamedLayers && !event.place.empty()) {
@@ -59,6 +64,7 @@ Message HowChanged(Detector detector, double before, double after) {
   switch (detector) {
     case Detector::kNotFinite: return Msg("became NaN or infinite");
     case Detector::kMissing: return Msg("gives no value any more");
+    case Detector::kJump: return Msg("{:.4g} instead of {:.4g} from one step to the next", after, before);
     case Detector::kZeros: return Msg("became zero");
     case Detector::kStuck: return Msg("does not change any more");
     case Detector::kOutside: return Msg("changed between two steps of the optimizer");
@@ -105,10 +111,13 @@ Message Whose(const JudgedEvent& event, size_t ranks) {
 Message Lead(const JudgedEvent& event, const std::optional<JudgedLoss>& loss) {
   if (!loss || event.table == "loss") return {};
   const auto lead = event.lead();
-  if (!lead)
-    return loss->HasJudged(event.onset) ? Msg("the loss does not show it") : Msg("the loss was not judged yet");
-  if (*lead > 0) return Msg("{} steps before the loss", *lead);
-  return *lead == 0 ? Msg("at the same step as the loss") : Msg("{} steps after the loss", -*lead);
+  if (!lead && !loss->HasJudged(event.onset)) return Msg("the loss was not judged yet");
+  if (!lead && event.loss_times) return Msg("the loss is {} times as large at most", TimesText(*event.loss_times, 3));
+  if (!lead) return Msg("the loss does not show it");
+  if (*lead == 0) return Msg("at the same step as the loss");
+  if (*lead == 1) return Msg("1 step before the loss");
+  if (*lead == -1) return Msg("1 step after the loss");
+  return *lead > 0 ? Msg("{} steps before the loss", *lead) : Msg("{} steps after the loss", -*lead);
 }
 
 std::string NamesOf(const std::vector<std::string>& names) {
@@ -139,10 +148,20 @@ void WriteLaw(const BrokenLaw& law, JsonWriter* json) {
 
 Message ChangeText(const RowChange& c, const RowName& row, size_t ranks) {
   const Message of = row.together ? Msg("all layers") : Message(OneLine(row.key.name));
+  if (row.key.table == "loss" || IsSetByScript(row.key.table)) ranks = 1;
   const Message what = Metric(row.key.table, row.columns[c.column], of);
   std::vector<Message> said = {HowChanged(c.change.detector, c.change.before, c.change.after)};
   if (ranks > 1) said.push_back(Message(fmt::format("rank {}", row.key.rank)));
   return Msg("step {}: {}, {}", c.change.onset, what, Joined(said, Msg(", ")));
+}
+
+Message MetricText(const JudgedEvent::Metric& metric, const JudgedDirectory& judgement) {
+  const RowName& row = judgement.rows[metric.first.row];
+  const Message text = ChangeText(metric.first, row, judgement.ranks);
+  const size_t others = metric.series - (row.together || metric.series == 0 ? 0 : 1);
+  if (others == 0 || row.key.table == "loss") return text;
+  return others == 1 ? Msg("{}; 1 more series of this metric", text)
+                     : Msg("{}; {} more series of this metric", text, others);
 }
 
 void WriteChange(const RowChange& c, const RowName& row, JsonWriter* json) {
@@ -180,6 +199,8 @@ void WriteEvent(const JudgedEvent& event, const JudgedDirectory& judgement, Json
     json->Member("after", event.after);
     json->Member("loss_step", event.loss_step);
     json->Member("lead", event.lead());
+    json->Member("harm", event.harm);
+    json->Member("loss_times", event.loss_times);
     json->Member("alarms", event.alarms);
     json->Member("changes", event.changes);
     json->ArrayMember("evidence", event.evidence,
@@ -223,9 +244,14 @@ void WriteLoss(const JudgedDirectory& judgement, JsonWriter* json) {
 
 JudgedLoss::JudgedLoss(const RunJudge& judge) {
   const double alarm = judge.alarm_strength(RunJudge::Family::kLoss);
+  std::map<size_t, const LossWatch*> dense;  // of each rank that of the most losses: a log may have fewer
   for (const RunJudge::Row& row : judge.rows()) {
     if (!row.loss) continue;
-    const LossWatch& watch = watches.emplace_back(*row.loss);
+    const LossWatch*& best = dense[row.key.rank];
+    if (best == nullptr || row.loss->count() > best->count()) best = &*row.loss;
+  }
+  for (const auto& [rank, best] : dense) {
+    const LossWatch& watch = watches.emplace_back(*best);
     const bool fewer = watches.size() == 1 || watch.count() < values;
     if (fewer) values = watch.count(), from = watch.judged_from();
     const auto larger = [](const LossLeap& a, const std::optional<LossLeap>& b) {
@@ -282,7 +308,9 @@ std::string EventJson(const JudgedEvent& event, const JudgedDirectory& judgement
 }
 
 Message JudgementText(const JudgedDirectory& judgement) {
-  Message text = Msg("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks, judgement.steps);
+  Message text = judgement.ranks == 1 ? Msg("{} series of 1 rank over {} steps\n", judgement.watched, judgement.steps)
+                                      : Msg("{} series of {} ranks over {} steps\n", judgement.watched, judgement.ranks,
+                                            judgement.steps);
   if (judgement.events.empty() && judgement.too_early()) {
     text += Msg("too early to judge\n");
   } else if (judgement.events.empty()) {
@@ -293,12 +321,18 @@ Message JudgementText(const JudgedDirectory& judgement) {
     for (size_t i = event.by_law || event.law_first ? 1 : 0; i < event.laws.size() && i < kShownInText; ++i) {
       text += Msg("  {}\n", LawText(event.laws[i]));
     }
-    if (event.laws.size() > kShownInText) text += Msg("  and {} more laws\n", event.laws.size() - kShownInText);
-    for (size_t i = event.law_first ? 0 : 1; i < event.evidence.size() && i < kShownInText; ++i) {
-      const RowChange& c = event.evidence[i];
-      text += Msg("  {}\n", ChangeText(c, judgement.rows[c.row], judgement.ranks));
+    const size_t laws = event.laws.size() - std::min(event.laws.size(), kShownInText);
+    if (laws > 0) text += laws == 1 ? Msg("  and 1 more law\n") : Msg("  and {} more laws\n", laws);
+    // Each metric once; that of the headline is said.
+    size_t shown = 0;
+    for (const JudgedEvent::Metric& metric : event.metrics) {
+      const std::string& table = judgement.rows[metric.first.row].key.table;
+      const bool said = event.law_first ? event.laws.front().law == "lr_schedule" && table == "learning_rate"
+                                        : MetricOf(table) == MetricOf(event.table);
+      if (!said && shown++ < kShownInText) text += Msg("  {}\n", MetricText(metric, judgement));
     }
-    if (event.changes > kShownInText) text += Msg("  and {} more changes\n", event.changes - kShownInText);
+    if (shown > kShownInText + 1) text += Msg("  and {} more metrics\n", shown - kShownInText);
+    if (shown == kShownInText + 1) text += Msg("  and 1 more metric\n");
   }
   for (const UnseenLaw& law : judgement.unseen_laws) {
     if (law.in_part) text += Msg("law {} was looked at in part: {}\n", OneLine(law.law), OneLine(law.why));
@@ -308,6 +342,7 @@ Message JudgementText(const JudgedDirectory& judgement) {
   if (judgement.loss_judged() && !told) text += Msg("{}\n", LossText(*judgement.loss));
   if (const Message open = NotJudgedText(judgement); !open.empty()) text += Msg("{}\n", open);
   for (const Message& note : judgement.notes) text += Msg("{}\n", note);
+  if (const Message next = NextText(judgement); !next.empty()) text += Msg("next: {}\n", next);
   return text;
 }
 
@@ -323,6 +358,7 @@ std::string JudgementJson(const JudgedDirectory& judgement) {
     json.Member("alarm_strength", judgement.alarm_strength);
     json.Member("has_loss", judgement.loss.has_value());
     json.Member("series_judged", judgement.series_judged());
+    json.Member("next", NextText(judgement));
     WriteLoss(judgement, &json);
     json.Member("left_out", judgement.left_out);
     json.ArrayMember("events", judgement.events, [&](const JudgedEvent& e) { WriteEvent(e, judgement, &json); });

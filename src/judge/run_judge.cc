@@ -21,6 +21,7 @@ bool IsReplicated(std::string_view table) {
 
 // Which columns are watched for changes; the others only take part in relations.
 bool IsWatched(const std::string& table, const std::string& column) {
+  if (IsSetByScript(table) || table == "input_checksum") return false;
   if (column == "norm" || column == "ratio" || column == "value") return true;
   if (column == "min" || column == "mean" || column == "zeros" || column == "nans" || column == "id") return false;
   if (column == "max") return table == "actv";
@@ -67,10 +68,13 @@ size_t RunJudge::AddRow(const RowKey& key, std::span<const std::string> columns)
     ++(key.table == "loss" ? losses_ : watched_);
   }
   if (key.table == "loss") row.loss.emplace();
-  const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
-  if (first) peers_.emplace_back();
-  row.peers = peers->second;
-  peers_[row.peers].rows.push_back(rows_.size());
+  if (IsSetByScript(key.table)) row.given.emplace();
+  if (!IsGiven(key.table)) {
+    const auto [peers, first] = peer_ids_.emplace(common, peers_.size());
+    if (first) peers_.emplace_back();
+    row.peers = peers->second;
+    peers_[row.peers].rows.push_back(rows_.size());
+  }
   const auto partner = [&](const char* table) {
     const auto found =
         ids_.find(fmt::format("{}\n{}\n{}\n{}\n{}", key.rank, table, key.vpp_stage, key.micro_step, key.name));
@@ -126,6 +130,7 @@ void RunJudge::JudgeRow(size_t number) {
   row.unbroken = row.seen_before == step_count_ - 1 ? row.unbroken + 1 : 1;
   row.absent = 0;
   if (row.loss) JudgeLoss(number);
+  if (row.given) JudgeGiven(number);
   const double least = support_strength();
   for (size_t c = 0; c < row.watches.size(); ++c) {
     if (!row.watches[c]) continue;
@@ -136,6 +141,8 @@ void RunJudge::JudgeRow(size_t number) {
       if (IsOfSchedule(row, *change) || IsOfGradient(row, *change)) continue;
       if (row.loss && (change->detector == Detector::kNotFinite || step_ <= row.leapt_at + kOfLeap)) continue;
       if (row.loss && row.loss->IsUsual(*change)) change->strength = least;  // beside others it is evidence
+      const bool is_given = IsGiven(row.key.table) && change->detector != Detector::kNotFinite;
+      if (is_given) change->strength = least;  // other data are no fault
       if (c == row.norm && IsOfBatch(row, *change)) change->strength = least;
       if (change->strength >= least) Tell(number, c, *change);
     }
@@ -166,7 +173,7 @@ void RunJudge::JudgeMissing() {
   for (size_t i = 0; i < rows_.size(); ++i) here[place(rows_[i])] += IsHere(i) ? 1 : 0;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    if (row.together || row.columns.empty()) continue;
+    if (row.together || row.columns.empty() || IsGiven(row.key.table)) continue;
     if (IsHere(i)) {
       row.told_missing = false;
       continue;

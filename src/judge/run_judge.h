@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "judge/given_watch.h"
 #include "judge/loss_watch.h"
 #include "judge/rank_watch.h"
 #include "judge/schedule.h"
@@ -73,6 +74,7 @@ class RunJudge {
     bool told_missing = false;
     std::vector<std::optional<SeriesWatch>> watches;  // by column
     std::optional<LossWatch> loss;
+    std::optional<GivenWatch> given;
     int64_t leapt_at = INT64_MIN;        // what the loss does for a while after a leap is told with it
     std::optional<SeriesWatch> against;  // of its norm, to the other ranks
     std::optional<SeriesWatch> apart;    // of its norm, to the other layers
@@ -127,6 +129,7 @@ class RunJudge {
   void Tell(size_t row, size_t column, const Change& change, std::optional<int64_t> culprit = {});
   void JudgeRow(size_t row);
   void JudgeLoss(size_t row);
+  void JudgeGiven(size_t row);
   void JudgeTogether();
   void JudgeApart(size_t row, double away);
   static bool IsGradient(const std::string& table);
@@ -134,6 +137,7 @@ class RunJudge {
   static double LeastOf(const std::string& table);
   SeriesWatch* AddTogether(size_t rank, const std::string& table);
   void FollowSchedules();
+  void AddRate(double rate);
   bool IsOfSchedule(const Row& row, const Change& change) const;
   void JudgeMissing();
   void JudgeOutside();
@@ -165,6 +169,7 @@ class RunJudge {
   std::map<std::pair<size_t, std::string>, RankTogether> ranks_together_;
   std::map<std::pair<size_t, std::string>, std::vector<double>> from_ranks_;  // in this step, of each row
   std::optional<Schedule> rates_;
+  bool rates_of_log_ = false;
   std::map<size_t, Schedule> updates_;                  // by rank
   std::unordered_map<std::string, size_t> table_rows_;  // rows of a table that came in this step
   std::vector<RowChange> changes_;

@@ -41,9 +41,11 @@ StatusOr<std::vector<std::string>> DirectoriesOf(const std::string& directory) {
 }
 
 // 0 without a heartbeat.
-double StartOf(const std::string& directory) {
+double StartOf(const std::string& directory, std::string* command) {
   const auto status = ReadRunStatus(directory, 0);
-  return status.ok() && !status->ranks.empty() ? status->ranks.front().started : 0;
+  if (!status.ok() || status->ranks.empty()) return 0;
+  if (!status->ranks.front().command.empty()) *command = status->ranks.front().command;
+  return status->ranks.front().started;
 }
 
 int64_t FirstStep(const SeriesFile& file) { return file.blocks() > 0 ? file.block(0).step : INT64_MAX; }
@@ -84,17 +86,17 @@ void TakeRank(std::vector<std::pair<double, RunSource>> all, RunSources* out) {
 
 StatusOr<RunSources> OpenRunSources(const std::string& directory) {
   MSP_ASSIGN_OR_RETURN(const std::vector<std::string> places, DirectoriesOf(directory));
+  RunSources out;
   std::map<size_t, std::vector<std::pair<double, RunSource>>> ranks;
   for (const std::string& place : places) {
     MSP_ASSIGN_OR_RETURN(SeriesFile file, SeriesFile::Open(JoinPath(place, kSeriesName)));
     const size_t rank = RankOf(place);
-    ranks[rank].emplace_back(StartOf(place), RunSource{rank, place, std::move(file), SeriesFeed(rank)});
+    ranks[rank].emplace_back(StartOf(place, &out.command), RunSource{rank, place, std::move(file), SeriesFeed(rank)});
   }
   if (ranks.empty()) {
     return BadInput(
         Msg("no monitor.series in {} or in a directory of it: give the output directory of a monitor", directory));
   }
-  RunSources out;
   for (auto& [rank, all] : ranks) TakeRank(std::move(all), &out);
   return out;
 }

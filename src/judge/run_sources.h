@@ -25,6 +25,7 @@ struct RunSources {
   std::vector<RunSource> sources;     // of a rank in the order of steps
   size_t resumed = 0;                 // of them go on from another
   std::vector<std::string> left_out;  // directories of earlier runs
+  std::string command;                // that trains, where a heartbeat says it
 };
 
 /// A run that was resumed writes into a directory of its own: where its steps begin within those of the one before, or

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 namespace msprobe {
@@ -18,6 +19,10 @@ class Schedule {
  private:
   std::vector<double> last_;  // the newest at the end
   bool is_rate_;
+  double highest_ = 0;
+  /// How far the last jump went, where a rate that had fallen went back to where it was: each cycle of a schedule with
+  /// restarts begins so.
+  std::optional<double> restart_;
 };
 
 }  // namespace msprobe

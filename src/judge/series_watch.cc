@@ -41,6 +41,7 @@ const char* DetectorName(Detector detector) {
     case Detector::kLevel: return "level";
     case Detector::kTrend: return "trend";
     case Detector::kVariance: return "variance";
+    case Detector::kJump: return "jump";
     case Detector::kOutside: return "changed_outside";
     case Detector::kReplicas: return "replicas_differ";
     case Detector::kReduction: return "gradient_changed";

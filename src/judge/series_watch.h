@@ -21,6 +21,7 @@ enum class Detector : uint8_t {
   kLevel,      ///< the mean of some values far from those before them
   kTrend,      ///< it drifts faster than ever
   kVariance,   ///< its noise is another
+  kJump,       ///< what a script sets is another from one step to the next
   // Relations that held at every step so far:
   kOutside,    ///< parameters change between two steps of the optimizer
   kReplicas,   ///< replicas on ranks differ

@@ -78,7 +78,8 @@ void RunJudge::JudgeTogether() {
   std::map<std::pair<size_t, std::string>, std::vector<Away>> all;
   for (size_t i = 0; i < rows_.size(); ++i) {
     Row& row = rows_[i];
-    if (row.together || row.norm == SIZE_MAX || row.key.table == "loss" || !IsHere(i)) continue;
+    if (row.together || row.norm == SIZE_MAX || row.key.table == "loss" || IsGiven(row.key.table) || !IsHere(i))
+      continue;
     const double value = row.now[row.norm];
     if (!(value > 0) || !std::isfinite(value)) continue;
     const double y = std::log(value);

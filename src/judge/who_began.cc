@@ -17,10 +17,13 @@ constexpr int64_t kAsideSteps = 8;  // after the first alarm: what is told then 
 constexpr double kEarlyStrength = 6.5, kMostOfLayers = 0.6, kNearStrength = 0.6;
 constexpr int64_t kSameTime = 2;
 constexpr double kFarStronger = 2;
+constexpr double kHarmOfNaN = 20, kHarmOfRelation = 0.7, kLossCounts = 2;  // on the logarithm
+constexpr double kMoreHarm = 3, kLeastHarm = 0.4;
 
 // In a step: what is earlier can be the cause of what is later.
 int Phase(const RowChange& c, const RunJudge::Row& row) {
   const std::string& table = row.key.table;
+  if (IsGiven(table)) return -1;
   if (c.change.detector == Detector::kOutside) return 0;
   if (c.change.detector == Detector::kMissing) return 1;
   if (table == "actv" || table.ends_with("_hook")) return 2;
@@ -31,6 +34,14 @@ int Phase(const RowChange& c, const RunJudge::Row& row) {
   if (table == "param_update") return 7;
   if (table == "param_updated") return 8;
   return table == "param_origin" ? 9 : 10;
+}
+
+// How far it went, up or down; what is certain and small still does harm.
+double HarmOf(const RowChange& c) {
+  const double before = std::fabs(c.change.before), after = std::fabs(c.change.after);
+  if (!std::isfinite(after)) return kHarmOfNaN;
+  const double way = before > 0 && after > 0 ? std::min(std::fabs(std::log(after / before)), kHarmOfNaN) : kLeastHarm;
+  return IsExact(c.change.detector) ? std::max(way, kHarmOfRelation) : way;
 }
 
 bool IsLoss(const RunJudge::Row& row) { return row.key.table == "loss"; }
@@ -49,7 +60,8 @@ std::string CommonPlace(const std::vector<std::string>& layers) {
 
 // Known to the step. Where a level changed is known to a few.
 bool IsSharp(Detector detector) {
-  return IsExact(detector) || detector == Detector::kSpike || detector == Detector::kLeap;
+  return IsExact(detector) || detector == Detector::kSpike || detector == Detector::kLeap ||
+         detector == Detector::kJump;
 }
 
 // A rank beside the others, all rows together: where it began is known least.
@@ -68,20 +80,46 @@ class EventMaker {
     event.told = told;
     event.changes = near.size();
     for (const RowChange& c : near) event.alarms += judge_.IsAlarm(c) ? 1 : 0;
-    FindLoss(near, &event);
     Order(told, &near);
     const std::vector<RowChange> first = Beginners(near);
     Describe(first, &event);
+    FindLoss(&event);
+    Measure(near, &event);
+    ListMetrics(near, &event);
     event.evidence = near;
     if (event.evidence.size() > kShownEvidence) event.evidence.resize(kShownEvidence);
     return event;
   }
 
  private:
-  void FindLoss(const std::vector<RowChange>& near, JudgedEvent* event) const {
-    for (const RowChange& c : near) {
-      if (!IsLoss(rows_[c.row])) continue;
+  // All that the loss does about it, also what is told with another event.
+  void FindLoss(JudgedEvent* event) const {
+    for (const RowChange& c : judge_.changes()) {
+      if (!IsLoss(rows_[c.row]) || c.step < event->onset - kLookBack || c.step > event->told + kEventSpan) continue;
+      if (c.change.after < c.change.before) continue;  // it learns
       event->loss_step = std::min(event->loss_step.value_or(INT64_MAX), c.change.onset);
+    }
+  }
+
+  void Measure(const std::vector<RowChange>& near, JudgedEvent* event) const {
+    double loss = 0, others = 0;
+    for (const RowChange& c : near) {
+      if (c.step > event->told + kEventSpan || !judge_.IsAlarm(c)) continue;
+      double& most = IsLoss(rows_[c.row]) ? loss : others;
+      most = std::max(most, HarmOf(c));
+    }
+    event->harm = kLossCounts * loss + others;
+  }
+
+  // The strongest of each metric, in the order of the evidence, and how many series of it changed.
+  void ListMetrics(const std::vector<RowChange>& near, JudgedEvent* event) const {
+    std::map<std::string, size_t> places;
+    std::set<size_t> series;
+    for (const RowChange& c : near) {
+      const RunJudge::Row& row = rows_[c.row];
+      const auto [known, fresh] = places.emplace(MetricOf(row.key.table), event->metrics.size());
+      if (fresh) event->metrics.push_back({c, 0});
+      if (series.insert(c.row).second && !row.together) ++event->metrics[known->second].series;
     }
   }
 
@@ -95,6 +133,7 @@ class EventMaker {
       const bool counts = IsCandidate(c, told) && c.change.strength < kExactStrength / 2;
       if (counts) strongest = std::max(strongest, c.change.strength);
     }
+    const std::optional<size_t> cause = CauseOf(*near, told);
     // Beside what is certain or far stronger, a change that is no alarm by itself only supports it.
     const bool any_sharp = std::any_of(near->begin(), near->end(), [&](const RowChange& c) {
       return IsCandidate(c, told) && judge_.IsAlarm(c) && !IsOfManySteps(c);
@@ -117,8 +156,33 @@ class EventMaker {
                              certain ? Phase(c, row) : 0, !row.together, row.together ? Phase(c, row) : 0,
                              -c.change.strength);
     };
+    const std::optional<RowChange> given = cause ? std::optional((*near)[*cause]) : std::nullopt;
     std::stable_sort(near->begin(), near->end(),
                      [&](const RowChange& a, const RowChange& b) { return rank_of(a) < rank_of(b); });
+    if (!given) return;
+    const auto found = std::find_if(near->begin(), near->end(), [&](const RowChange& c) {
+      return c.row == given->row && c.step == given->step && c.column == given->column;
+    });
+    std::rotate(near->begin(), found, found + 1);
+  }
+
+  // What the training was given and what of it changed at or right before the first alarm: nothing in the training can
+  // have made that. What a script sets stays set, so it may take some steps until it shows; a batch is of its step.
+  std::optional<size_t> CauseOf(const std::vector<RowChange>& near, int64_t told) const {
+    int64_t first = INT64_MAX;
+    for (const RowChange& c : near) {
+      if (judge_.IsAlarm(c) && c.step <= told + kAsideSteps) first = std::min(first, c.change.onset);
+    }
+    std::optional<size_t> best;
+    for (size_t i = 0; i < near.size(); ++i) {
+      const RowChange& c = near[i];
+      const std::string& table = rows_[c.row].key.table;
+      if (!IsGiven(table) || !IsSharp(c.change.detector)) continue;
+      const int64_t wait = IsSetByScript(table) ? kLookBack : 0;
+      if (c.change.onset > std::max(first, told) || c.change.onset < first - wait) continue;
+      if (!best || c.change.onset > near[*best].change.onset) best = i;
+    }
+    return best;
   }
 
   bool IsOfManySteps(const RowChange& c) const { return OfManySteps(c, rows_[c.row]); }
@@ -230,6 +294,11 @@ class EventMaker {
   std::map<std::string, std::set<std::string>> table_layers_;
 };
 
+// What did little and was over when something that does more began is another event.
+bool IsApart(const RowChange& next, int64_t last, double harm) {
+  return next.change.onset > last + kAsideSteps && HarmOf(next) >= kMoreHarm * harm && HarmOf(next) >= kLeastHarm;
+}
+
 // A relation that breaks is no consequence of a change that broke none.
 bool IsNew(const RowChange& next, const JudgedEvent& event) {
   return IsExact(next.change.detector) &&
@@ -251,6 +320,8 @@ std::string LayerOf(const RowName& row) {
   return name;
 }
 
+std::string MetricOf(const std::string& table) { return table == "param_updated" ? "param_origin" : table; }
+
 std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
   std::vector<JudgedEvent> events;
   const std::vector<RowChange>& all = judge.changes();
@@ -264,20 +335,27 @@ std::vector<JudgedEvent> WhoBegan(const RunJudge& judge, int64_t from_step) {
     const int64_t before = events.empty() ? INT64_MIN : events.back().told + kAsideSteps;
     while (j > 0 && all[j - 1].step >= told - kLookBack && all[j - 1].step > before) --j;
     for (; j < all.size() && all[j].step <= told + kEventSpan; ++j) near.push_back(all[j]);
-    events.push_back(maker.Make(told, std::move(near)));
+    events.push_back(maker.Make(told, near));
     // Changes go on while a fault does: they belong to it until it has been quiet for a while.
     // What is far stronger than all there was at its beginning is another one.
     int64_t last = told;
     double strongest = 0;
     for (const RowChange& c : events.back().evidence)
       strongest = std::max(strongest, c.step <= told + kAsideSteps ? c.change.strength : 0.0);
+    double harm = HarmOf(all[i]);
     while (i + 1 < all.size() && (all[i + 1].step <= last + kEventSpan || !judge.IsAlarm(all[i + 1]))) {
       const RowChange& next = all[i + 1];
       const bool stronger =
           next.change.strength >= kFarStronger * strongest && !OfManySteps(next, judge.rows()[next.row]);
       if (next.step > told + kAsideSteps && (stronger || IsNew(next, events.back()))) break;
+      const bool alarm = judge.IsAlarm(next);
+      if (alarm && !IsExact(events.back().detector) && IsApart(next, last, harm)) break;
       ++i;
-      if (judge.IsAlarm(all[i])) last = all[i].step;
+      if (alarm) last = all[i].step, harm = std::max(harm, HarmOf(all[i]));
+    }
+    if (i + 1 < all.size() && all[i + 1].step <= told + kEventSpan) {  // the next one has changes of its own
+      std::erase_if(near, [&](const RowChange& c) { return c.step >= all[i + 1].step; });
+      events.back() = maker.Make(told, std::move(near));
     }
   }
   return events;

@@ -18,6 +18,13 @@ struct JudgedEvent {
   int64_t onset = 0;                // where it began
   std::vector<RowChange> evidence;  // who began first; at most kShownEvidence
   size_t alarms = 0, changes = 0;
+  struct Metric {
+    RowChange first;
+    size_t series = 0;  // that changed
+  };
+  std::vector<Metric> metrics;       // what changed about it, each metric once
+  double harm = 0;                   // how far the loss and all else went, on the logarithm
+  std::optional<double> loss_times;  // the highest loss from its beginning on, over those before
 
   Detector detector = Detector::kSpike;
   std::string table, column;        // what changed first
@@ -39,6 +46,9 @@ inline constexpr size_t kShownEvidence = 12, kMostEvents = 20;
 
 /// "layers.1.self_attn.q_proj" of a parameter or of an input or output of a module.
 std::string LayerOf(const RowName& row);
+
+/// What people know as one metric: parameters before and after a step are the parameters.
+std::string MetricOf(const std::string& table);
 
 /// Steps without an alarm after which the next one is another event.
 inline constexpr int64_t kEventSpan = 60;

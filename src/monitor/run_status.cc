@@ -50,6 +50,7 @@ StatusOr<RankStatus> ReadHeartbeat(const std::string& directory) {
   rank.pid = doc["pid"].Int();
   rank.host = doc["host"].Text();
   rank.state = doc["state"].Text();
+  rank.command = doc["command"].Text();
   rank.step = doc["step"].Int();
   rank.interval = std::max<int64_t>(doc["interval"].Int(), 1);
   rank.requested = doc["requested"].UInt();

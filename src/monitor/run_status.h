@@ -17,6 +17,7 @@ std::string_view NameOf(RankHealth health);
 
 struct RankStatus {
   std::string directory, host, state;  // state: running, ended, failed
+  std::string command;                 // that trains, as it is typed; empty: not known
   int64_t rank = 0, pid = 0, step = -1, interval = 1;
   uint64_t requested = 0, reported = 0;  // series
   double started = 0, beat = 0;          // seconds since 1970

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/message.h"
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "cli/launch/python_choice.h"
 #include "json/writer.h"
@@ -82,7 +83,7 @@ void WriteSteps(JsonWriter* json, const std::string& step) {
   json->EndArray();
 }
 
-std::string RequestJson(const AttachRequest& request) {
+std::string RequestJson(const AttachRequest& request, const std::vector<std::string>& program) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   JsonWriter json;
   json.BeginObject();
@@ -109,12 +110,14 @@ std::string RequestJson(const AttachRequest& request) {
   json.Member("steps", request.steps);
   if (request.save_at > 0) json.Member("save_at", request.save_at);
   if (request.csv) json.Member("csv", true);
+  if (request.mode == "monitor") json.Member("command", ShellText(program));
   json.RawMember("began", fmt::format("{:.3f}", std::chrono::duration<double>(now).count()));
   json.EndObject();
   return json.Take();
 }
 
-std::vector<std::string> Environment(const AttachRequest& request, const std::string& site) {
+std::vector<std::string> Environment(const AttachRequest& request, const std::vector<std::string>& program,
+                                     const std::string& site) {
   std::vector<std::string> result;
   const char* old = std::getenv("PYTHONPATH");
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -122,7 +125,7 @@ std::vector<std::string> Environment(const AttachRequest& request, const std::st
     if (!StartsWith(text, "PYTHONPATH=") && !StartsWith(text, std::string(kVariable) + "=")) result.emplace_back(text);
   }
   result.push_back("PYTHONPATH=" + site + (old != nullptr && *old != '\0' ? ":" + std::string(old) : ""));
-  result.push_back(std::string(kVariable) + "=" + RequestJson(request));
+  result.push_back(std::string(kVariable) + "=" + RequestJson(request, program));
   return result;
 }
 
@@ -219,7 +222,7 @@ Status CheckLaunch(AttachRequest* request, const std::vector<std::string>& progr
 Status BecomeProgram(const AttachRequest& request, const std::vector<std::string>& given) {
   MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
   const std::vector<std::string> program = WithPackage(given);
-  const std::vector<std::string> environment = Environment(request, site);
+  const std::vector<std::string> environment = Environment(request, given, site);
   execvpe(program[0].c_str(), Pointers(program).data(), Pointers(environment).data());
   return NotStarted(program[0], errno);
 }
@@ -227,7 +230,7 @@ Status BecomeProgram(const AttachRequest& request, const std::vector<std::string
 StatusOr<int> RunProgram(const AttachRequest& request, const std::vector<std::string>& given) {
   MSP_ASSIGN_OR_RETURN(const std::string site, FindSite());
   const std::vector<std::string> program = WithPackage(given);
-  const std::vector<std::string> environment = Environment(request, site);
+  const std::vector<std::string> environment = Environment(request, given, site);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t as_usual;
@@ -278,19 +281,7 @@ void RemoveTree(const std::string& path) {
 
 std::string ShellText(const std::vector<std::string>& program) {
   std::string text;
-  for (const std::string& arg : program) {
-    if (!text.empty()) text += ' ';
-    const bool plain = !arg.empty() && arg.find_first_not_of(
-                                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                           "0123456789_-+=./:,@%") == std::string::npos;
-    if (plain) {
-      text += arg;
-      continue;
-    }
-    text += '\'';
-    for (const char c : arg) c == '\'' ? text += "'\\''" : text += c;
-    text += '\'';
-  }
+  for (const std::string& arg : program) text += (text.empty() ? "" : " ") + ShellWord(arg);
   return text;
 }
 
