@@ -92,6 +92,7 @@ void AddShow(CLI::App* command, CommandContext* context) {
   show->add_option("--metric", request->metric, "grad_reduced unless given");
   show->add_option("--stat", request->stat, "norm unless given");
   show->add_option("--rank", request->rank, "the first unless given");
+  show->add_option("--steps", request->steps, "only these steps, such as 400-440");
   show->add_flag("--all", request->all_series, "a row for each series instead of each layer");
   show->add_option("--width", request->width, "columns; those of the terminal unless given");
   show->add_option("--height", request->height, "rows of a plot");

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <vector>
 
 #include "base/message.h"
 #include "base/text.h"
+#include "cli/monitor/outliers.h"
 #include "curves/plot.h"
 #include "json/writer.h"
 #include "view/run/run_cache.h"
@@ -25,12 +27,18 @@ using view::CellView;
 
 constexpr size_t kUsualWidth = 100, kLeastWidth = 40, kMostWidth = 1000;
 constexpr const char* kUsualMetric = "grad_reduced";
-constexpr size_t kMostRowsShown = 400, kMostPlotted = 6, kMostEventsShown = 10;
+constexpr size_t kMostRowsShown = 400, kMostPlotted = 6, kMostEventsShown = 10, kMostOutliersNamed = 3;
 constexpr std::array<const char*, 8> kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<const char*, 8> kAscii{".", ":", "-", "=", "+", "*", "%", "@"};
 constexpr std::array<char, kMostPlotted> kMarks{'*', '+', 'o', 'x', '#', '='};
 
 view::Deadline Never() { return std::chrono::steady_clock::now() + std::chrono::hours(24); }
+
+std::optional<int64_t> ReadStep(const std::string& text) {
+  int64_t step = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(step) : std::nullopt;
+}
 
 size_t TerminalWidth(size_t wanted) {
   winsize size{};
@@ -92,6 +100,27 @@ std::vector<std::string> MetricsToSearch(const ShowRunRequest& request, const vi
   return names;
 }
 
+// "400-440", "420", "400-" or "-440": the part of the run that is shown.
+Status ChooseSteps(const ShowRunRequest& request, view::RunInfo* info) {
+  if (request.steps.empty()) return OkStatus();
+  const size_t dash = request.steps.find('-');
+  const std::string first = request.steps.substr(0, dash);
+  const std::string last = dash == std::string::npos ? first : request.steps.substr(dash + 1);
+  const auto number = [](const std::string& text, int64_t otherwise) {
+    return text.empty() ? std::optional(otherwise) : ReadStep(text);
+  };
+  const auto from = number(first, info->first_step), to = number(last, info->last_step);
+  if (!from || !to || *from > *to || request.steps == "-")
+    return UsageError(Msg("--steps is '{}'; expected steps such as 400-440", OneLine(request.steps)));
+  if (*from > info->last_step || *to < info->first_step) {
+    return BadInput(Msg("{} has no step of {}: it has {} to {}", request.directory, request.steps, info->first_step,
+                        info->last_step));
+  }
+  info->first_step = std::max(*from, info->first_step);
+  info->last_step = std::min(*to, info->last_step);
+  return OkStatus();
+}
+
 // Room for `columns` bins.
 StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
   Shown shown;
@@ -119,6 +148,7 @@ StatusOr<Shown> Load(const ShowRunRequest& request, size_t columns) {
     return BadInput(
         Msg("no series of {} has {} in its name: give another part of a name", rows.metric, OneLine(request.series)));
   }
+  MSP_RETURN_IF_ERROR(ChooseSteps(request, &shown.info));
   const int64_t records = (shown.info.last_step - shown.info.first_step) / shown.info.interval + 1;
   while ((records >> shown.query.level) >= static_cast<int64_t>(columns)) ++shown.query.level;
   shown.query.from = view::FloorDiv(shown.info.first_step, shown.width());
@@ -141,6 +171,50 @@ std::string Shade(const Shown& shown, float value, const ShowRunRequest& request
   return request.blocks ? kBlocks[step] : kAscii[step];
 }
 
+// What stands out of its row, the farthest first.
+struct Outlier {
+  size_t row = 0, bin = 0;
+  int sign = 0;
+  float value = 0;
+  double times = 0;  // of the one beside it
+};
+
+// The marks of a row; what stands out is added to `all`.
+std::vector<int> MarkRow(const Shown& shown, size_t row, std::vector<Outlier>* all) {
+  std::vector<float> values;
+  for (size_t b = 0; b < shown.tile.bins; ++b) values.push_back(CellValue(shown.Cell(row, b), CellView::kHighest));
+  const std::vector<int> marks = OutOfLine(values);
+  for (size_t b = 1; b < marks.size(); ++b) {
+    if (marks[b] != 0) all->push_back({row, b, marks[b], values[b], values[b] / values[b - 1]});
+  }
+  return marks;
+}
+
+const char* OutlierMark(int sign, const ShowRunRequest& request) {
+  if (request.blocks) return sign > 0 ? "▲" : "▼";
+  return sign > 0 ? "^" : "v";
+}
+
+Message OutlierLines(const Shown& shown, const ShowRunRequest& request, std::vector<Outlier> all) {
+  std::stable_sort(all.begin(), all.end(), [](const Outlier& a, const Outlier& b) {
+    return std::fabs(std::log(a.times)) > std::fabs(std::log(b.times));
+  });
+  Message text;
+  for (size_t i = 0; i < all.size() && i < kMostOutliersNamed; ++i) {
+    const Outlier& one = all[i];
+    const int64_t first = (shown.query.from + static_cast<int64_t>(one.bin)) * shown.width();
+    const std::string name = OneLine(shown.tile.rows[one.row].label), value = fmt::format("{:.4g}", one.value);
+    const char* mark = OutlierMark(one.sign, request);
+    const std::string times = fmt::format("{:.3g}", one.times);
+    text += shown.width() == shown.info.interval
+                ? Msg("{} step {}: {} is {}, {} times the one before\n", mark, first, name, value, times)
+                : Msg("{} steps {} to {}: {} is {}, {} times the column before\n", mark, first,
+                      first + shown.width() - 1, name, value, times);
+  }
+  if (all.size() > kMostOutliersNamed) text += Msg("and {} more outliers\n", all.size() - kMostOutliersNamed);
+  return text;
+}
+
 std::string FittedName(const std::string& name, size_t room) {
   return name.size() <= room ? name
                              : name.substr(0, room / 2 - 1) + ".." + name.substr(name.size() - (room - room / 2 - 1));
@@ -154,8 +228,13 @@ Message Heading(const Shown& shown) {
     out += Msg("{}: {} rows that were cut are left out: the training may have been killed\n", OneLine(cut.file),
                cut.count);
   }
-  out += Msg("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat, shown.rank,
-             shown.ranks.size(), shown.info.first_step, shown.info.last_step, shown.width());
+  if (shown.width() == 1) {
+    out += Msg("{} {}, rank {} of {}, steps {} to {}, a column for each\n", rows.metric, rows.stat, shown.rank,
+               shown.ranks.size(), shown.info.first_step, shown.info.last_step);
+  } else {
+    out += Msg("{} {}, rank {} of {}, steps {} to {}, {} steps a column\n", rows.metric, rows.stat, shown.rank,
+               shown.ranks.size(), shown.info.first_step, shown.info.last_step, shown.width());
+  }
   return out;
 }
 
@@ -164,6 +243,7 @@ Message EventLines(const Shown& shown) {
   size_t count = 0;
   for (const view::RunEvent& event : shown.events) {
     if (event.rank >= 0 && event.rank != shown.rank) continue;
+    if (event.step < shown.info.first_step || event.step > shown.info.last_step) continue;
     if (++count <= kMostEventsShown) {
       text += Msg("step {}: {} {}\n", event.step, OneLine(event.series), OneLine(event.text));
     }
@@ -174,11 +254,14 @@ Message EventLines(const Shown& shown) {
 
 Message MapText(const Shown& shown, const ShowRunRequest& request, size_t names) {
   Message text = Heading(shown);
+  std::vector<Outlier> outliers;
   for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
+    const std::vector<int> marks = MarkRow(shown, r, &outliers);
     std::string line = fmt::format("{:<{}} ", FittedName(OneLine(shown.tile.rows[r].label), names), names);
     BinCell all;
     for (size_t b = 0; b < shown.tile.bins; ++b) {
-      line += Shade(shown, CellValue(shown.Cell(r, b), CellView::kHighest), request);
+      line += marks[b] != 0 ? OutlierMark(marks[b], request)
+                            : Shade(shown, CellValue(shown.Cell(r, b), CellView::kHighest), request);
       all.Merge(shown.Cell(r, b));
     }
     text += Message(line + (all.count == 0 ? "\n" : fmt::format("  {:.3g} to {:.3g}\n", all.low, all.high)));
@@ -187,17 +270,20 @@ Message MapText(const Shown& shown, const ShowRunRequest& request, size_t names)
     text += Msg("and {} more rows: narrow them with --series\n", shown.rows.rows.size() - shown.tile.rows.size());
   }
   if (shown.rows.odd > 0) text += Msg("{} cells hold NaN (N) or an infinity (I)\n", shown.rows.odd);
+  text += OutlierLines(shown, request, std::move(outliers));
   text += EventLines(shown);
   return text;
 }
 
 Message PlotText(const Shown& shown, const ShowRunRequest& request, size_t columns) {
   std::vector<PlotLine> lines;
+  std::vector<Outlier> outliers;
   std::string legend;
   size_t odd = 0;
   for (size_t r = 0; r < shown.tile.rows.size(); ++r) {
     PlotLine line;
     line.mark = kMarks[r];
+    MarkRow(shown, r, &outliers);
     for (size_t b = 0; b < shown.tile.bins; ++b) {
       const float value = CellValue(shown.Cell(r, b), CellView::kHighest);
       if (value == view::kNoBinValue) continue;
@@ -215,6 +301,7 @@ Message PlotText(const Shown& shown, const ShowRunRequest& request, size_t colum
         Msg("and {} more series: give a longer part of the name\n", shown.rows.rows.size() - shown.tile.rows.size());
   }
   if (odd > 0) text += Msg("{} points are NaN or infinite and not drawn\n", odd);
+  text += OutlierLines(shown, request, std::move(outliers));
   text += EventLines(shown);
   return text;
 }

@@ -13,6 +13,7 @@ namespace msprobe {
 struct ShowRunRequest {
   std::string directory, metric, stat;
   std::string series;           // a part of the names of series to plot; "": all layers in shades
+  std::string steps;            // "400-440"; "": all
   std::optional<int64_t> rank;  // none: the first
   bool all_series = false;      // instead of layers
   size_t width = 0;             // columns of the terminal; 0: as it is
