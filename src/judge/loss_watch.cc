@@ -213,6 +213,7 @@ std::optional<Change> LossWatch::Add(int64_t step, double value, double alarm) {
   if (values_.size() == kMostKept) values_.erase(values_.begin()), steps_.erase(steps_.begin());
   values_.push_back(value);
   steps_.push_back(step);
+  const std::optional<Change> climb = climb_.Add(step, value, alarm);
   if (values_.size() <= kFewestBefore) return std::nullopt;
   if (!judged_from_) judged_from_ = step;
   if (const Found found = Strongest(kInRow, alarm); found.strength >= alarm) {
@@ -225,7 +226,7 @@ std::optional<Change> LossWatch::Add(int64_t step, double value, double alarm) {
     return Change{Detector::kSpike, step, found.strength, leap.before, leap.after};
   }
   KeepLargest();
-  return std::nullopt;
+  return climb;
 }
 
 }  // namespace msprobe

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "judge/loss_climb.h"
 #include "judge/series_watch.h"
 
 namespace msprobe {
@@ -23,7 +24,7 @@ class LossWatch {
  public:
   static constexpr size_t kFewestBefore = 26, kInRow = 4;
 
-  /// A leap that is as strong as `alarm` (-log10 of the probability), one loss beyond all there was in the first
+  /// A leap or a climb that is as strong as `alarm` (-log10 of the probability), one loss beyond all there was in the first
   /// kJudgeWarmup, and each first loss that is NaN or infinite.
   std::optional<Change> Add(int64_t step, double value, double alarm);
 
@@ -64,6 +65,7 @@ class LossWatch {
   void KeepLargest();
   void Restart(size_t kept);
 
+  LossClimb climb_;
   std::vector<double> values_, first_;  // since the last leap, and the first few of all
   std::vector<int64_t> steps_;
   size_t count_ = 0, finite_ = 0;

@@ -355,7 +355,8 @@ def test_a_rank_writes_one_file_and_the_loss_that_the_model_returns(tmp_path):
         "    def __init__(self):\n        super().__init__()\n        self.fc = torch.nn.Linear(4, 1)\n"
         "    def forward(self, x):\n        return {'loss': self.fc(x).square().mean()}\n\n\n"
         "net = Net()\noptimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
-        "for _ in range(3):\n    loss = net(torch.ones(2, 4))['loss']\n    loss.backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    print(loss.item())\n"
+        "for _ in range(3):\n    loss = net(torch.ones(2, 4))['loss']\n    loss.backward()\n"
+        "    optimizer.step()\n    optimizer.zero_grad()\n    print(loss.item())\n"
     )
     msprobe = os.path.join(os.path.dirname(sys.executable), "msprobe")
     command = [msprobe, "monitor", "--output", str(tmp_path / "monitor"), "--", sys.executable, str(script)]

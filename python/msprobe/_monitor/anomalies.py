@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .._capture.files import make_directory, write_file
+from .._capture.files import write_file
 
 FILE = "anomaly.json"
 ANALYSIS = "anomaly_analyse.json"
