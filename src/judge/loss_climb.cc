@@ -8,9 +8,9 @@
 namespace msprobe {
 namespace {
 
-constexpr size_t kBlockOfClimb = 6, kStood = 8, kMostBlocks = 96;  // losses of a block, blocks
-constexpr std::array<size_t, 6> kClimbs{12, 16, 20, 24, 32, 48};   // blocks
-constexpr double kFarBeyond = 3;                                   // times what it did while it stood
+constexpr size_t kBlockOfClimb = 6, kStood = 8, kLookedBack = 40, kMostBlocks = 96;  // losses of a block, blocks
+constexpr std::array<size_t, 6> kClimbs{12, 16, 20, 24, 32, 48};                     // blocks
+constexpr double kFarBeyond = 3;                                                     // times what it rose before
 constexpr double kMostAtOnce = 0.3;  // of the climb from block to block: more is a step, which other data make
 const double kLeastClimb = std::log(1.4), kLearned = std::log(1.1);
 
@@ -25,22 +25,34 @@ double OfOrder(const double* values, size_t count) {
   return z <= 0 ? 0 : -std::log10(std::max(0.5 * std::erfc(z / std::numbers::sqrt2), 1e-30));
 }
 
+// From a value to a later one.
+double LargestRise(const double* values, size_t count) {
+  double low = INFINITY, most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    low = std::min(low, values[i]);
+    most = std::max(most, values[i] - low);
+  }
+  return most;
+}
+
 }  // namespace
 
 std::optional<Change> LossClimb::Look(size_t count, double alarm) const {
   if (blocks_.size() < count + kStood) return std::nullopt;
   const double* climb = blocks_.data() + (blocks_.size() - count);
-  const auto [low, high] = std::minmax_element(climb - kStood, climb);
-  const double way = climb[count - 1] - *high;
-  if (way < std::max(kLeastClimb, kFarBeyond * (*high - *low)) || *high > *first_ - kLearned) return std::nullopt;
+  const double high = *std::max_element(climb - kStood, climb), way = climb[count - 1] - high;
+  const size_t known = std::min(blocks_.size() - count, kLookedBack);
+  if (way < std::max(kLeastClimb, kFarBeyond * LargestRise(climb - known, known)) || high > *first_ - kLearned) {
+    return std::nullopt;
+  }
   for (size_t i = 1; i < count; ++i) {
     if (climb[i] - climb[i - 1] > kMostAtOnce * way) return std::nullopt;
   }
   const double strength = OfOrder(climb, count);
   if (strength < alarm) return std::nullopt;
   size_t began = 0;  // the first of those on end that are above all there was
-  for (size_t i = count; i-- > 0 && climb[i] > *high;) began = i;
-  return Change{Detector::kTrend, steps_[blocks_.size() - count + began], strength, std::exp(*high),
+  for (size_t i = count; i-- > 0 && climb[i] > high;) began = i;
+  return Change{Detector::kTrend, steps_[blocks_.size() - count + began], strength, std::exp(high),
                 std::exp(climb[count - 1])};
 }
 
