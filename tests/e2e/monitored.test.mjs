@@ -78,7 +78,7 @@ async function visit(run, options = {}) {
 const events = (page) => page.locator('[data-test=run-events]');
 
 test('a rank writes one file of values, and no csv', () => {
-  assert.deepEqual(readdirSync(place('run')).sort(), ['heartbeat.json', 'monitor.series']);
+  assert.deepEqual(readdirSync(place('run')).sort(), ['heartbeat.json', 'laws.json', 'monitor.series']);
 });
 
 test('the loss that the model returns stands above the map', async () => {
@@ -96,15 +96,23 @@ test('the server judges the run by itself, and draws what began it', async () =>
   const { page, faults } = await visit('run');
   await holds(async () => assert.match(await events(page).innerText(), new RegExp(`Step ${FAULT}[\\s\\S]*gradient norm of layers\\.2`)));
   await holds(async () => assert.deepEqual(await page.locator('.trend-names code').allInnerTexts(), ['layers.2']));
-  assert.ok(!/from=/.test(page.url()), 'nothing moves by itself');
-  await events(page).locator('.text-button').first().click();
-  await until(async () => /from=\d+&to=\d+/.test(page.url()), 'it zooms');
+  await until(async () => /from=\d+&to=\d+/.test(page.url()), 'it opens at the step of the finding that leads');
   const [, from, to] = /from=(\d+)&to=(\d+)/.exec(page.url()).map(Number);
   assert.ok(from < FAULT && FAULT < to && to - from < 100);
   assert.match(page.url(), /metric=grad_reduced&stat=norm/);
   await page.screenshot({ path: join(OUT, 'monitored_finding.png') });
   await page.context().close();
   assert.deepEqual(faults, []);
+});
+
+test('what a link names stays, until a finding is clicked', async () => {
+  const { page } = await visit('run&metric=param_origin');
+  await holds(async () => assert.match(await events(page).innerText(), new RegExp(`Step ${FAULT}`)));
+  await page.waitForTimeout(1000);
+  assert.ok(!/from=/.test(page.url()), 'nothing moves by itself');
+  await events(page).locator('.text-button').first().click();
+  await until(async () => /metric=grad_reduced&stat=norm.*from=\d+&to=\d+/.test(page.url()), 'it zooms');
+  await page.context().close();
 });
 
 test('lines that were cleared stay cleared', async () => {

@@ -49,6 +49,7 @@ void AddJudgement(const std::string& path, std::vector<RunEvent>* events) {
       event.source = "judgement";
       event.metric = value["table"].Text();
       event.stat = value["column"].Text();
+      event.leads = &value == &doc["events"].Items().front();
       events->push_back(std::move(event));
     }
   });

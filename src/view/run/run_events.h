@@ -13,6 +13,7 @@ struct RunEvent {
   std::string text_zh;            ///< "" where there is only the one
   std::string metric, stat;       ///< what shows it; "" where nothing of the series does
   std::vector<std::string> rows;  ///< labels of the series that began it
+  bool leads = false;             ///< of all that judged the run found, what does most harm
 };
 
 /// anomaly_detected/rank0/anomaly.json, anomaly_detected/anomaly_analyse.json and judgement.json below `directory`, by

@@ -42,6 +42,10 @@ RunEvent EventOf(const JudgedEvent& event, const JudgedDirectory& judgement) {
   }
   out.metric = event.by_law ? "" : event.table;
   out.stat = event.by_law ? "" : event.column;
+  if (event.by_law && event.column == "lr_schedule" && judgement.HasTable("learning_rate")) {
+    out.metric = "learning_rate";
+    out.stat = "value";
+  }
   for (const RowChange& change : event.evidence) {
     const RowName& row = judgement.rows[change.row];
     if (row.together || row.key.table != event.table) continue;
@@ -63,6 +67,7 @@ RunFindings JudgeRun(const std::string& path) {
     return out;
   }
   for (const JudgedEvent& event : judgement->events) out.events.push_back(EventOf(event, *judgement));
+  if (!out.events.empty()) out.events.front().leads = true;
   out.unjudged = NotJudgedText(*judgement);
   return out;
 }

@@ -121,6 +121,7 @@ std::string ToJson(const RunFindings& findings) {
         if (!event.metric.empty()) json.Member("metric", event.metric);
         if (!event.stat.empty()) json.Member("stat", event.stat);
         if (!event.rows.empty()) json.Member("rows", event.rows);
+        if (event.leads) json.Member("leads", true);
       });
     });
   });

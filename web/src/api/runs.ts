@@ -85,6 +85,7 @@ export interface RunEvent {
   metric?: string; // that shows it
   stat?: string;
   rows?: string[]; // labels of the series that began it
+  leads?: boolean; // of all that was found, what does most harm
 }
 
 /** What was found so far; more may come while the server judges. */

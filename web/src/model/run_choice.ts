@@ -73,6 +73,16 @@ export function rowsOf(event: RunEvent, fold: RunFold): string[] {
   return [...new Set(fold === 'layer' ? rows.map(layerOf) : rows)];
 }
 
+/** Whether a link names a run and nothing of it: the page may then choose what to open. */
+export function isBare(wanted: Partial<RunChoice> | null | undefined): boolean {
+  return !wanted || (wanted.metric === undefined && wanted.steps === undefined && wanted.rank === undefined && !wanted.q && !wanted.other);
+}
+
+/** What a run is opened at: the finding that leads, where the run has what shows it. */
+export function leadingOf(info: RunInfo, events: RunEvent[]): RunEvent | null {
+  return events.find(({ leads, metric }) => leads && info.metrics.some(({ name }) => name === metric)) ?? null;
+}
+
 /** What a finding is best seen in: its metric, statistic and rank, where the run has them. */
 export function choiceOf(info: RunInfo, choice: RunChoice, event: RunEvent): RunChoice {
   const rank = event.rank >= 0 ? event.rank : choice.rank;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { runScale } from './run_scale';
-import { fitRunChoice, formatRunLink, parseRunLink } from './run_choice';
+import { fitRunChoice, formatRunLink, isBare, leadingOf, parseRunLink } from './run_choice';
 import { axisSteps, boundWindow, levelFor, panWindow, tilesOf, wholeWindow, zoomWindow } from './run_view';
 
 const extent = { first: 0, last: 9999, interval: 1 };
@@ -64,5 +64,12 @@ describe('links', () => {
   it('do without what the run does not have', () => {
     expect(fitRunChoice(info, { run: 'a', metric: 'actv', rank: 9 })).toMatchObject({ metric: 'actv', stat: 'norm', rank: 0 });
     expect(parseRunLink('#trend=x')).toBeNull();
+  });
+  it('leave the page to open the finding that leads only where they say nothing else', () => {
+    expect([isBare(undefined), isBare(parseRunLink('#run=a')), isBare(parseRunLink('#run=a&metric=actv')), isBare(parseRunLink('#run=a&from=1&to=4'))]).toEqual([true, true, false, false]);
+    const event = { step: 7, rank: 0, series: 'x', text: 'x', source: 'judgement' as const, stat: 'norm' };
+    const events = [{ ...event, metric: 'actv' }, { ...event, metric: 'grad_reduced', leads: true }];
+    expect(leadingOf(info, events)?.metric).toBe('grad_reduced');
+    expect(leadingOf(info, [{ ...event, metric: 'loss', leads: true }])).toBeNull();
   });
 });

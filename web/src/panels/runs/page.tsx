@@ -3,7 +3,7 @@ import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } fro
 import type { RunApi, RunEvent, RunFound, RunInfo, RunRows } from '../../api/runs';
 import { failure } from '../../model/failure';
 import { BUSY, type Load } from '../../model/load';
-import { choiceOf, fitRunChoice, formatRunLink, rowsOf, type RunChoice } from '../../model/run_choice';
+import { choiceOf, fitRunChoice, formatRunLink, isBare, leadingOf, rowsOf, type RunChoice } from '../../model/run_choice';
 import { runScale } from '../../model/run_scale';
 import { RunTiles } from '../../model/run_tiles';
 import { boundWindow, TILE_BINS, wholeWindow, type Extent, type StepWindow } from '../../model/run_view';
@@ -81,7 +81,7 @@ export function RunView({ run }: { run: string }) {
           </button>
         </section>
       )}
-      <RunPage api={api} info={info.value} choice={choice} onChange={change} />
+      <RunPage key={run} api={api} info={info.value} choice={choice} bare={isBare(wanted)} onChange={change} />
     </>
   );
 }
@@ -163,10 +163,11 @@ interface PageProps {
   api: RunApi;
   info: RunInfo;
   choice: RunChoice;
+  bare: boolean; // nobody has chosen what is shown
   onChange: (choice: RunChoice) => void;
 }
 
-function RunPage({ api, info, choice, onChange }: PageProps) {
+function RunPage({ api, info, choice, bare, onChange }: PageProps) {
   const t = useText();
   const [, draw] = useState(0);
   const [view, setView] = useState<MapView>('first');
@@ -232,6 +233,14 @@ function RunPage({ api, info, choice, onChange }: PageProps) {
     onChange({ ...next, steps: [Math.floor(from), Math.ceil(to)] });
     setLabels(rowsOf(event, next.fold).slice(0, MOST_LINES));
   };
+  // A run is opened at what does most harm in it, unless somebody has looked at something else first.
+  const opens = useRef({ bare, choice });
+  useEffect(() => {
+    const lead = opens.current.bare && opens.current.choice === choice ? leadingOf(info, events) : null;
+    if (!lead) return;
+    opens.current.bare = false;
+    onEvent(lead);
+  }, [events]);
   // The lines of the first finding that the map shows stand there until others are chosen.
   const culprits = useMemo(() => events.find((event) => event.metric === choice.metric && event.stat === choice.stat && (event.rows ?? []).length > 0), [events, choice.metric, choice.stat]);
   const untouched = useRef(true);
