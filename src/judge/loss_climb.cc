@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBlockOfClimb = 6, kStood = 8, kLookedBack = 40, kMostBlocks = 96;  // losses of a block, blocks
 constexpr std::array<size_t, 6> kClimbs{12, 16, 20, 24, 32, 48};                     // blocks
-constexpr double kFarBeyond = 3;                                                     // times what it rose before
+constexpr double kFarBeyond = 4;                                                     // times what it rose before
 constexpr double kMostAtOnce = 0.3;  // of the climb from block to block: more is a step, which other data make
 const double kLeastClimb = std::log(1.4), kLearned = std::log(1.1);
 

@@ -196,7 +196,20 @@ def test_planted_change_is_told_while_the_training_runs_and_afterwards(monitored
 
     loss = tmp_path / "loss.csv"
     loss.write_text("step,loss\n" + "".join(f"{i},{2 + 0.01 * ((i * 7919) % 13)}\n" for i in range(230)))
-    assert "the loss does not show it" in judge(output, "--loss", str(loss)).stdout
+    text = judge(output, "--loss", str(loss)).stdout
+    assert "changed between two steps of the optimizer, the loss is 1.0" in text and " times as large at most\n" in text
+
+    # What to do next, until it was done.
+    place = f"{output}_step220"
+    head = f"next: msprobe run --level mix --step 219-220 --dump-path {place} -- "
+    assert text.splitlines()[-1].startswith(head) and text.endswith("script.py\n")
+    for step in ("step219", "step220"):
+        os.makedirs(os.path.join(place, step))
+    command = f"msprobe compare -tp {place}/step220 -gp {place}/step219 -o {place}_compare"
+    assert judge(output).stdout.splitlines()[-1] == f"next: {command}"
+    assert json.loads(judge(output, "--json").stdout)["next"] == command
+    os.makedirs(f"{place}_compare")
+    assert "next:" not in judge(output).stdout
 
 
 def test_what_is_no_run_is_refused(tmp_path):

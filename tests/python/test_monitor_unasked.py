@@ -132,6 +132,26 @@ for s in range(4):
     assert "law batch_repeats not checked: no tensor was found in what the model is given" in said
 
 
+def test_a_log_with_fewer_losses_does_not_displace_those_of_the_monitor(tmp_path):
+    script = """
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+for s in range(40):
+    loss = loss_of(model, batch())
+    loss.backward()
+    step(optimizer)
+    if s % 10 == 0:
+        print(f"step {s} loss {loss.item():.4f}")
+"""
+    monitored(tmp_path, script)
+    (tmp_path / "train.log").write_text("".join(f"step {step} loss 2.77\n" for step in range(0, 40, 10)))
+    given = [find_command(), "monitor", "judge", "monitor", "--loss", "train.log", "--json"]
+    done = subprocess.run(given, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout
+    told = json.loads(done.stdout)
+    assert (told["loss"]["values"], told["loss"]["judged_from"], told["next"]) == (40, 26, "")
+
+
 TOWERS = """
 left, right = nn.Linear(4, 4), nn.Sequential(nn.Linear(4, 4))
 left_optimizer, right_optimizer = {optimizers}

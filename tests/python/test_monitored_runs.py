@@ -49,7 +49,7 @@ def test_layers_over_steps(run):
     assert head == "grad_reduced norm, rank 1 of 2, steps 0 to 399, 8 steps a column"
     rows = {line.split()[0]: line for line in lines[:13]}
     assert len(rows) == 13 and "model.layers.9" in rows
-    assert re.search(r"[▁-█]{40}N{10}  ", rows["model.layers.7"])
+    assert re.search(r"[▁-█]{30}▲[▁-█]{9}N{10}  ", rows["model.layers.7"])
     assert "N" not in rows["model.layers.6"].split()[1]
     assert lines[-2] == "step 240: grad_reduced step 240: norm of all layers jumped"
     assert lines[-1] == "step 320: 0:model.layers.7.mlp.weight/1/post_grad it is NaN"
@@ -64,7 +64,7 @@ def test_a_row_that_was_cut_is_named(tmp_path):
     file.write_text("vpp_stage,name,step,norm,max\n0,w,0,1.0,0.5\n0,w,1,2.0,0.5\n0,w,2,3.0")
     said, head = msprobe("monitor", "show", tmp_path).splitlines()[:2]
     assert said == f"{file}: 1 rows that were cut are left out: the training may have been killed"
-    assert head == "grad_reduced norm, rank 0 of 1, steps 0 to 1, 1 steps a column"
+    assert head == "grad_reduced norm, rank 0 of 1, steps 0 to 1, a column for each"
     assert "个被截断的行已略过" in msprobe("monitor", "show", tmp_path, language="zh_CN.UTF-8")
     shown = json.loads(msprobe("monitor", "show", tmp_path, "--json"))
     assert (shown["cut_rows"], shown["cut_file"]) == (1, str(file))
@@ -74,7 +74,7 @@ def test_a_row_that_was_cut_is_named(tmp_path):
 
 def test_plots_of_series(run):
     text = msprobe("monitor", "show", run, "--series", "layers.3.mlp", "--width", 80, "--height", 8, language="C")
-    assert text.isascii() and len(text.splitlines()) == 1 + 8 + 2 + 3
+    assert text.isascii() and len(text.splitlines()) == 1 + 8 + 2 + 3 + 3  # what stands out at step 240
     assert "* model.layers.3.mlp.down_proj.weight" in text
     values = json.loads(msprobe("monitor", "show", run, "--series", "layers.3.mlp.up", "--stat", "min", "--json"))
     (row,) = values["rows"]
@@ -116,3 +116,21 @@ def test_data2db_reads_the_file_of_series(run, tmp_path):
     where = "JOIN monitoring_targets USING (target_id) WHERE target_name LIKE 'model.layers.7.mlp.up%' AND rank = 1"
     values = dict(db.execute(f"SELECT step, norm FROM trend_data {where}"))
     assert values[0] > 0 and math.isfinite(values[319]) and values[320] is None
+
+
+def test_a_part_of_the_steps_and_what_stands_out_in_it(tmp_path):
+    directory = tmp_path / "Nov25_18-24-11-rank0-00000000"
+    directory.mkdir()
+    values = [9.0 if step == 42 else 1 + 0.01 * (step % 5) for step in range(100)]
+    rows = "".join(f"0,w,{step},{value}\n" for step, value in enumerate(values))
+    (directory / "grad_reduced_0-99.csv").write_text("vpp_stage,name,step,norm\n" + rows)
+    for series in ([], ["--series", "w"]):
+        text = msprobe("monitor", "show", tmp_path, "--steps", "35-50", *series, "--width", 80)
+        assert text.startswith("grad_reduced norm, rank 0 of 1, steps 35 to 50, a column for each\n")
+        assert text.endswith("▲ step 42: w is 9, 8.91 times the one before\n")
+    assert msprobe("monitor", "show", tmp_path, "--width", 80, language="C").splitlines()[1].count("^") == 1
+    assert "steps 90 to 99" in msprobe("monitor", "show", tmp_path, "--steps", "90-")
+    shown = json.loads(msprobe("monitor", "show", tmp_path, "--steps", "42", "--json"))
+    assert shown["rows"][0]["highest"] == [9.0]
+    assert "expected steps such as 400-440" in msprobe("monitor", "show", tmp_path, "--steps", "x", code=2)
+    assert "has no step of 200-: it has 0 to 99" in msprobe("monitor", "show", tmp_path, "--steps", "200-", code=3)

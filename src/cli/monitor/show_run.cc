@@ -109,7 +109,7 @@ Status ChooseSteps(const ShowRunRequest& request, view::RunInfo* info) {
   const auto number = [](const std::string& text, int64_t otherwise) {
     return text.empty() ? std::optional(otherwise) : ReadStep(text);
   };
-  const auto from = number(first, info->first_step), to = number(last, info->last_step);
+  const auto from = number(first, 0), to = number(last, INT64_MAX);
   if (!from || !to || *from > *to || request.steps == "-")
     return UsageError(Msg("--steps is '{}'; expected steps such as 400-440", OneLine(request.steps)));
   if (*from > info->last_step || *to < info->first_step) {
