@@ -8,7 +8,7 @@
 namespace msprobe {
 namespace {
 
-constexpr double kSupport = 4.5;
+constexpr double kSupport = 4.5, kOddBatch = 3;
 constexpr size_t kHeldLongEnough = 100;  // steps after which a row that stops is told
 constexpr size_t kEqualLongEnough = 30;  // and where values were equal to the last bit
 constexpr int64_t kOfLeap = 48;          // steps after a leap of the loss
@@ -131,7 +131,8 @@ void RunJudge::JudgeRow(size_t number) {
   row.absent = 0;
   if (row.loss) JudgeLoss(number);
   if (row.given) JudgeGiven(number);
-  const double least = support_strength();
+  // Beside an alarm of the same step, a batch that is less odd is worth a word, too.
+  const double least = row.key.table == "model_input" ? kOddBatch : support_strength();
   for (size_t c = 0; c < row.watches.size(); ++c) {
     if (!row.watches[c]) continue;
     // A value that is missing, such as the mean of no elements, is NaN here: only a norm says that there are NaN.
@@ -142,7 +143,7 @@ void RunJudge::JudgeRow(size_t number) {
       if (row.loss && (change->detector == Detector::kNotFinite || step_ <= row.leapt_at + kOfLeap)) continue;
       if (row.loss && row.loss->IsUsual(*change)) change->strength = least;  // beside others it is evidence
       const bool is_given = IsGiven(row.key.table) && change->detector != Detector::kNotFinite;
-      if (is_given) change->strength = least;  // other data are no fault
+      if (is_given) change->strength = std::min(change->strength, support_strength());  // other data are no fault
       if (c == row.norm && IsOfBatch(row, *change)) change->strength = least;
       if (change->strength >= least) Tell(number, c, *change);
     }
