@@ -112,8 +112,8 @@ void RegisterMonitor(CLI::App& app, CommandContext* context) {
   CLI::App* command = app.add_subcommand(
       "monitor", "watch gradients, parameters and activations of a training command, without changing its script");
   command->add_option("--config", request->config,
-                      "configuration of the monitor; without it gradients, optimizer state, "
-                      "parameters of all layers and the loss, at each step");
+                      "configuration of the monitor; without it batch, loss, learning rates, gradients, optimizer "
+                      "state, parameters and laws");
   command->add_option("--output", request->dump_path, "directory of the results instead of MONITOR_OUTPUT_DIR");
   command->add_flag("--csv", request->csv, "write csv files besides the series; with --config its \"format\" says so");
   CLI::App* status = command->add_subcommand("status", "ranks of a monitored run that fell behind, hang or are silent");

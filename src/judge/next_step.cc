@@ -38,8 +38,10 @@ Message NextText(const JudgedDirectory& judgement) {
   if (!IsDirectory(bad)) {
     const std::string steps =
         before == event.onset ? fmt::format("{}", before) : fmt::format("{}-{}", before, event.onset);
-    return Message(fmt::format("msprobe run --level mix --step {} --dump-path {} -- {}", steps, ShellWord(dump),
-                               judgement.command.empty() ? "COMMAND" : judgement.command));
+    const bool of_batch = event.table == "model_input" && !event.law_first;
+    const std::string batches = of_batch ? " --save-batches " + ShellWord(dump + "_batches") : "";
+    return Message(fmt::format("msprobe run --level mix --step {} --dump-path {}{} -- {}", steps, ShellWord(dump),
+                               batches, judgement.command.empty() ? "COMMAND" : judgement.command));
   }
   if (event.detector == Detector::kNotFinite && !event.by_law) {
     return Message(fmt::format("msprobe overflow_check -i {}", ShellWord(dump)));
