@@ -186,8 +186,10 @@ class Fitter {
 
   /// Each element is of one rank, as tokens are of its part of the vocabulary: it is 1 there alone, or everywhere else.
   bool AreSharesOfOnes(const std::vector<TensorStats>& parts) const {
-    const bool both = IsZerosAndOnes(whole_) && whole_.min.value() < whole_.max.value();  // weights of a norm are all 1
-    if (!both || !std::all_of(parts.begin(), parts.end(), IsZerosAndOnes)) return false;
+    if (!IsZerosAndOnes(whole_) || !std::all_of(parts.begin(), parts.end(), IsZerosAndOnes)) return false;
+    const auto has_both = [](const TensorStats& s) { return s.min.value() < s.max.value(); };
+    // Weights of a norm are all 1; of what is outside of each rank's part one rank has nothing.
+    if (!has_both(whole_) && !std::any_of(parts.begin(), parts.end(), has_both)) return false;
     double sum = 0;
     for (const TensorStats& p : parts) sum += p.mean.value();
     const double others = sum - static_cast<double>(parts.size()) + 1;
