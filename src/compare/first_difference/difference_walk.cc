@@ -312,7 +312,8 @@ class Walk {
     const float slack = anything_ ? 1 : in_.plan.implementations ? louder_ : Resplit() ? StandsOut() : 1;
     const bool rounds = (input <= slack && output <= slack) || (!anything_ && NormsAgree(i));
     if (rounds && !d.argument && !d.shapes && !d.chosen) {
-      if (!anything_ && TravelsOn(name)) loudest_ = std::max(loudest_, Scaled(i, d.output));
+      const bool counts = std::isfinite(d.output) && TravelsOn(name);  // an index that rounding turned does not
+      if (!anything_ && counts) loudest_ = std::max(loudest_, Scaled(i, d.output));
       if (!anything_) norm_drift_ = std::max(norm_drift_, d.norm_output);
       return RulerVerdict::kRoundOff;
     }

@@ -63,6 +63,23 @@ TEST_F(FindingsTest, TheSameValuesInOtherPlacesCameIn) {
   EXPECT_FALSE(d.Answer().reordered);
 }
 
+/// An index that rounding turned has no tolerance, and hides nothing that comes behind it.
+TEST_F(FindingsTest, WhatComesInBehindATurnedIndexIsTold) {
+  const auto run = [](double scores, double index, double weight) {
+    const std::string chosen = fmt::format(
+        R"({{"type": "torch.Tensor", "dtype": "torch.int64", "shape": [4, 8], "Max": 7, "Min": 0, "Mean": {}, "Norm": 9}})",
+        index);
+    return std::vector{Call("Functional.linear.0.forward", Wide(1), Wide(scores)),
+                       Call("Torch.topk.0.forward", Wide(scores), Wide(scores) + ", " + chosen),
+                       Call("Tensor.t.0.forward", Wide(weight), Wide(weight))};
+  };
+  Write("t", run(2.0000002, 3, 6));
+  Write("g", run(2, 3.5, 5));
+  const Differences d = Find();
+  EXPECT_EQ(d.Answer().name, "Tensor.t.0.forward");
+  EXPECT_EQ(d.Answer().kind, Kind::kInput);
+}
+
 TEST_F(FindingsTest, InputsOfOneCallThatAreExchangedAreToldAsThat) {
   const auto run = [](double first, double second, double out) {
     return std::vector{
