@@ -4,9 +4,11 @@
 
 #include <charconv>
 #include <deque>
+#include <unordered_map>
 
 #include "base/slot_table.h"
 #include "base/text.h"
+#include "dump/flatten.h"
 #include "graph/tree/flat_structure.h"
 #include "graph/tree/matcher.h"
 #include "match/layer_match.h"
@@ -57,35 +59,101 @@ void Pair(NodeGraph* target, uint32_t n, NodeGraph* golden, uint32_t b) {
   golden->nodes[b].match = n;
 }
 
-/// The calls of a module that have no partner yet, in a longest common sequence of their names. Two numbers of ranks
-/// communicate about other things.
-void AlignCalls(std::string_view module, bool communication, NodeGraph* target, NodeGraph* golden) {
-  TextIds names;
-  std::deque<std::string> texts;
-  std::vector<uint32_t> calls[2];
-  BigArray<uint32_t> ids[2];
-  for (const size_t side : {size_t{0}, size_t{1}}) {
-    const NodeGraph& graph = side == 0 ? *target : *golden;
-    for (const uint32_t id : graph.nodes[graph.Find(module)].children) {
-      if (graph.nodes[id].match != kNoIndex || (!communication && IsCommunication(graph.nodes[id].name))) continue;
-      calls[side].push_back(id);
-      ids[side].push_back(names.Enter(texts.emplace_back(NameWithoutCounts(graph.nodes[id].name))));
+/// The calls of a module that have no partner yet. Two numbers of ranks communicate about other things.
+class CallLists {
+ public:
+  CallLists(std::string_view module, bool communication, const RankGraph& target, const RankGraph& golden)
+      : sides_{&target, &golden} {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      const NodeGraph& graph = sides_[side]->graph;
+      for (const uint32_t id : graph.nodes[graph.Find(module)].children) {
+        const Node& node = graph.nodes[id];
+        if (node.match != kNoIndex || (!communication && IsCommunication(node.name))) continue;
+        calls_[side].push_back(id);
+        names_[side].push_back(NameWithoutCounts(node.name));
+        ++count_[side][names_[side].back()];
+      }
     }
   }
-  for (const IndexPair& p : AlignSequences(ids[0], ids[1])) Pair(target, calls[0][p.first], golden, calls[1][p.second]);
+
+  /// In a longest common sequence of names. Of functions that one side calls more often, as the gradients of a weight
+  /// that two stages hold are added up twice, the dimensions tell which call has no partner.
+  StatusOr<std::vector<IndexPair>> Align() {
+    std::vector<IndexPair> plain = Pairs();
+    bool any = false;
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (size_t i = 0; i < calls_[side].size(); ++i) {
+        std::string& name = names_[side][i];
+        if (CountOf(0, name) == CountOf(1, name)) continue;
+        MSP_ASSIGN_OR_RETURN(const std::string dimensions, DimensionsOf(*sides_[side], calls_[side][i]));
+        name += dimensions;
+        any = true;
+      }
+    }
+    if (!any) return plain;
+    std::vector<IndexPair> fine = Pairs();
+    return fine.size() < plain.size() ? plain : fine;
+  }
+
+ private:
+  size_t CountOf(size_t side, const std::string& name) const {
+    const auto it = count_[side].find(name);
+    return it == count_[side].end() ? 0 : it->second;
+  }
+
+  /// How many each tensor that the call is given has.
+  static StatusOr<std::string> DimensionsOf(const RankGraph& rank, uint32_t id) {
+    std::string out;
+    const MergeSource& source = rank.merged->sources[id];
+    if (source.cells.empty()) return out;
+    JsonDoc doc;
+    MSP_RETURN_IF_ERROR(rank.merged->ReadOp(rank, source.cells[0], &doc));
+    if (!doc.IsObject()) return out;
+    std::vector<Item> items;
+    FlattenOp(rank.merged->NameOf(rank, source.cells[0]), doc, &items);
+    for (const Item& item : items) {
+      const JsonValue* shape = item.leaf && item.leaf->IsObject() ? item.leaf->Find("shape") : nullptr;
+      if (shape && shape->IsArray() && item.state != ItemState::kOutput) out += fmt::format(" {}", shape->size());
+    }
+    return out;
+  }
+
+  std::vector<IndexPair> Pairs() const {
+    TextIds names;
+    BigArray<uint32_t> ids[2];
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      for (const std::string& name : names_[side]) ids[side].push_back(names.Enter(name));
+    }
+    std::vector<IndexPair> out;
+    for (const IndexPair& p : AlignSequences(ids[0], ids[1])) out.push_back({calls_[0][p.first], calls_[1][p.second]});
+    return out;
+  }
+
+  const RankGraph* sides_[2];
+  std::vector<uint32_t> calls_[2];
+  std::vector<std::string> names_[2];
+  std::unordered_map<std::string, size_t> count_[2];
+};
+
+Status AlignCalls(std::string_view module, bool communication, RankGraph* target, RankGraph* golden) {
+  CallLists lists(module, communication, *target, *golden);
+  MSP_ASSIGN_OR_RETURN(const std::vector<IndexPair> pairs, lists.Align());
+  for (const IndexPair& p : pairs) Pair(&target->graph, p.first, &golden->graph, p.second);
+  return OkStatus();
 }
 
 /// Graphs that are one module of calls each (flat_structure.h). What one layout calls in addition shifts the order, so
 /// calls of the forward pass match in a longest common sequence of their names, and those of the backward pass as the
 /// calls whose gradients they are.
-void MatchCalls(bool communication, NodeGraph* target, NodeGraph* golden) {
+Status MatchCalls(bool communication, RankGraph* of_target, RankGraph* of_golden) {
+  NodeGraph *target = &of_target->graph, *golden = &of_golden->graph;
   MatchFuzzy(target, golden);
   for (const std::string_view module : {kAllCallsForward, kAllCallsBackward}) {
     for (NodeGraph* graph : {target, golden}) {
       for (const uint32_t id : graph->nodes[graph->Find(module)].children) graph->nodes[id].match = kNoIndex;
     }
   }
-  AlignCalls(kAllCallsForward, communication, target, golden);
+  MSP_RETURN_IF_ERROR(AlignCalls(kAllCallsForward, communication, of_target, of_golden));
   for (const uint32_t id : target->nodes[target->Find(kAllCallsBackward)].children) {
     const uint32_t forward = target->Find(ReplaceAll(target->nodes[id].name, ".backward", ".forward"));
     if (forward == kNoIndex || target->nodes[forward].match == kNoIndex) continue;
@@ -93,18 +161,18 @@ void MatchCalls(bool communication, NodeGraph* target, NodeGraph* golden) {
     const uint32_t other = golden->Find(ReplaceAll(partner, ".forward", ".backward"));
     if (other != kNoIndex) Pair(target, id, golden, other);
   }
-  AlignCalls(kAllCallsBackward, communication, target, golden);  // of calls that were recomputed
+  return AlignCalls(kAllCallsBackward, communication, of_target, of_golden);  // of calls that were recomputed
 }
 
 }  // namespace
 
-void MatchMerged(RankGraph* target, RankGraph* golden) {
+Status MatchMerged(RankGraph* target, RankGraph* golden) {
   if (IsOneModuleOfCalls(target->files.construct) && IsOneModuleOfCalls(golden->files.construct)) {
     const bool communication = target->merged->ranks.size() == golden->merged->ranks.size();
-    MatchCalls(communication, &target->graph, &golden->graph);
-  } else {
-    MatchFuzzy(&target->graph, &golden->graph);
+    return MatchCalls(communication, target, golden);
   }
+  MatchFuzzy(&target->graph, &golden->graph);
+  return OkStatus();
 }
 
 Message MatchMergedLayers(const Mapping& mapping, RankGraph* target, RankGraph* golden) {

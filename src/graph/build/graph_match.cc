@@ -22,7 +22,7 @@ StatusOr<std::vector<Message>> MatchGraphs(const GraphMatching& how, RankGraph* 
       Message text = MatchMergedLayers(mapping, target, golden);
       if (!text.empty()) warnings.push_back(std::move(text));
     } else {
-      MatchMerged(target, golden);
+      MSP_RETURN_IF_ERROR(MatchMerged(target, golden));
     }
     return warnings;
   }
