@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "graph/graph_test_files.h"
-#include "ops/collective.h"
 #include "parallel/layer_number.h"
 #include "parallel/merge_suspects.h"
 
@@ -226,56 +225,6 @@ TEST(MergeRanks, StagesAndCallsOfBothRanks) {
   EXPECT_NE(json->find("\"to\": \"Module.layers.1.L.forward.0\""), std::string::npos);
 }
 
-/// A call that takes one tensor and gives another, which are told apart by their values.
-std::string Call(const std::string& name, double in, double out) {
-  return OpJson(name, TensorJson(in, 0, 0, in), TensorJson(out, 0, 0, out));
-}
-
-/// Two micro batches through two stages: a gives b what it made, and gets the gradient of it. The first stage makes the
-/// second micro batch before the backward pass of the first.
-TEST(MergeRanks, CallsOfStagesWithoutModules) {
-  DumpDir dir;
-  const auto joined = [](const std::vector<std::string>& calls) {
-    std::string out;
-    for (const std::string& call : calls) out += (out.empty() ? "" : ", ") + call;
-    return out;
-  };
-  dir.Rank("step0/rank0", "",
-           joined({Call("Torch.a.0.forward", 1, 2), Call("Distributed.isend.0.forward", 2, 2),
-                   Call("Torch.a.1.forward", 11, 12), Call("Distributed.isend.1.forward", 12, 12),
-                   Call("Distributed.irecv.0.forward", 5, 5), Call("Torch.a.0.backward", 5, 6),
-                   Call("Distributed.irecv.1.forward", 15, 15), Call("Torch.a.1.backward", 15, 16),
-                   Call("Torch.mul.0.forward", 6, 7), Call("Torch.sub.0.forward", 7, 8)}));
-  dir.Rank("step0/rank1", "",
-           joined({Call("Distributed.irecv.0.forward", 2, 2), Call("Torch.b.0.forward", 2, 3),
-                   Call("Torch.b.0.backward", 4, 5), Call("Distributed.isend.0.forward", 5, 5),
-                   Call("Distributed.irecv.1.forward", 12, 12), Call("Torch.b.1.forward", 12, 13),
-                   Call("Torch.b.1.backward", 14, 15), Call("Distributed.isend.1.forward", 15, 15)}));
-  GraphSettings settings;
-  settings.target = dir.Path("step0");
-  settings.target_layout = Sizes(2, 1, 2);
-  const auto plan = PlanMerge(settings);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  MergeDecisions decisions;
-  const auto graph = BuildMergedGraph(*plan->graph.pairs[0].target_merge, &decisions);
-  ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const NodeGraph& g = graph->graph;
-  const auto calls = [&](std::string_view module) {
-    std::string out;
-    for (const uint32_t id : g.nodes[g.Find(module)].children) {
-      const std::string_view name = g.nodes[id].name;
-      if (!IsTransfer(name)) out += std::string(name.substr(6)) + " ";
-    }
-    return out;
-  };
-  EXPECT_EQ(calls("Module.all_calls.Calls.forward.0"), "a.0.forward b_rank1.0.forward a.1.forward b_rank1.1.forward ");
-  EXPECT_EQ(calls("Module.all_calls.Calls.backward.0"),
-            "b_rank1.0.backward a.0.backward b_rank1.1.backward a.1.backward ");
-  const uint32_t optimizer = g.Find("Torch.mul.0.forward");
-  ASSERT_NE(optimizer, kNoIndex);
-  EXPECT_EQ(g.nodes[g.nodes[optimizer].parent].type, NodeType::kCollection);
-}
-
 /// Four ranks with four weights: two experts in two parts each, or one in four.
 TEST(MergeRanks, ExpertsInPartsOfTheirOwn) {
   DumpDir dir;
@@ -297,6 +246,11 @@ TEST(MergeRanks, ExpertsInPartsOfTheirOwn) {
     ASSERT_EQ(graph.ok(), ep == 1) << ep;
     if (ep == 2) EXPECT_NE(graph.status().message().find("lies in 2 parts"), std::string::npos);
   }
+}
+
+/// A call that takes one tensor and gives another.
+std::string Call(const std::string& name, double in, double out) {
+  return OpJson(name, TensorJson(in, 0, 0, in), TensorJson(out, 0, 0, out));
 }
 
 TEST(MergeRanks, ExpertsNeedModules) {

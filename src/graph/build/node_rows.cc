@@ -453,7 +453,7 @@ std::string LinkIndex(bool overflow_check, Overflow overflow, Verdict verdict) {
 
 void PrepareSide(GraphSide* side) {
   const NodeGraph& graph = side->rank->graph;
-  side->lone_gradients = LoneGradients(graph);
+  side->lone_gradients = LoneGradients(*side->rank);
   side->stack_number.assign(graph.nodes.size(), 0);
   std::unordered_map<uint32_t, uint32_t> number;
   for (uint32_t id : graph.order) {

@@ -1,6 +1,8 @@
 #include "graph/build/tied_gradient.h"
 
+#include "base/text.h"
 #include "graph/node/item_fields.h"
+#include "graph/tree/flat_structure.h"
 #include "ops/op_name.h"
 #include "parallel/merge_data.h"
 #include "parallel/merge_fit.h"
@@ -8,17 +10,30 @@
 namespace msprobe {
 namespace {
 
+/// A call that adds to memory, as gradients are added up. Calls that no module tells apart are all that say so.
+bool AddsUp(const RankGraph& rank, std::string_view name) {
+  if (!IsOneModuleOfCalls(rank.files.construct)) return false;
+  const std::string_view api = WithoutRankSuffix(ApiOf(name));
+  return (api == "add_" || api == "__iadd__") && ParseOpName(name).direction == OpDirection::kForward;
+}
+
+bool IsGradient(std::string_view name) { return ParseOpName(name).direction == OpDirection::kParameterGrad; }
+
 /// The lone gradients of one side against what the other side has whole.
 class TiedSide {
  public:
   TiedSide(const LoneSide& side, CompareMode mode) : side_(side), mode_(mode) {}
 
-  /// Marks those of `own` that a lone gradient of call `number` completes to what `whole` has.
-  Status Fit(std::string_view number, const OpDiff& op, const std::vector<ItemView>& whole, size_t whole_used,
-             std::vector<ItemView>* own, size_t own_used) {
+  /// Marks those of `own` that a lone gradient completes to what `whole` has: one of the same call of the module, or
+  /// any of those that calls add up.
+  Status Fit(const OpDiff& op, const std::vector<ItemView>& whole, size_t whole_used, std::vector<ItemView>* own,
+             size_t own_used) {
+    const NameParts name = ParseOpName(op.op);
+    if (!AnyDiffers(whole, whole_used, *own, own_used)) return OkStatus();
     for (const uint32_t index : side_.gradients) {
       const Node& node = side_.rank.graph.nodes[index];
-      if (ParseOpName(node.name).number != number) continue;
+      if (IsGradient(node.name) != IsGradient(op.op)) continue;
+      if (IsGradient(node.name) && ParseOpName(node.name).number != name.number) continue;
       MSP_RETURN_IF_ERROR(Read(index));
       for (size_t i = 0; i < own_used; ++i) {
         for (size_t k = 0; k < whole_used; ++k) {
@@ -30,6 +45,17 @@ class TiedSide {
   }
 
  private:
+  static bool AnyDiffers(const std::vector<ItemView>& whole, size_t whole_used, const std::vector<ItemView>& own,
+                         size_t own_used) {
+    for (size_t i = 0; i < own_used; ++i) {
+      for (size_t k = 0; k < whole_used; ++k) {
+        if (whole[k].suffix != own[i].suffix || !own[i].tensor || !whole[k].tensor) continue;
+        if (!SameStats(StatsOf(own[i]), StatsOf(whole[k]))) return true;
+      }
+    }
+    return false;
+  }
+
   Status Read(uint32_t index) {
     const RankGraph& rank = side_.rank;
     const Node& node = rank.graph.nodes[index];
@@ -63,21 +89,21 @@ class TiedSide {
 
 }  // namespace
 
-std::vector<uint32_t> LoneGradients(const NodeGraph& graph) {
+std::vector<uint32_t> LoneGradients(const RankGraph& rank) {
   std::vector<uint32_t> out;
-  for (const uint32_t id : graph.order) {
-    const Node& node = graph.nodes[id];
-    if (node.match == kNoIndex && ParseOpName(node.name).direction == OpDirection::kParameterGrad) out.push_back(id);
+  for (const uint32_t id : rank.graph.order) {
+    const Node& node = rank.graph.nodes[id];
+    if (node.match != kNoIndex) continue;
+    const bool call = rank.merged && node.parent != kNoIndex && rank.graph.nodes[node.parent].name == kAllCallsForward;
+    if (IsGradient(node.name) || (call && AddsUp(rank, node.name))) out.push_back(id);
   }
   return out;
 }
 
 Status FitTiedGradients(const LoneSide& target, const LoneSide& golden, CompareMode mode, OpDiff* op) {
-  const NameParts name = ParseOpName(op->op);
-  if (name.direction != OpDirection::kParameterGrad) return OkStatus();
-  MSP_RETURN_IF_ERROR(
-      TiedSide(target, mode).Fit(name.number, *op, op->golden, op->golden_used, &op->target, op->rows_used));
-  return TiedSide(golden, mode).Fit(name.number, *op, op->target, op->rows_used, &op->golden, op->golden_used);
+  if (!IsGradient(op->op) && !AddsUp(target.rank, op->op)) return OkStatus();
+  MSP_RETURN_IF_ERROR(TiedSide(target, mode).Fit(*op, op->golden, op->golden_used, &op->target, op->rows_used));
+  return TiedSide(golden, mode).Fit(*op, op->target, op->rows_used, &op->golden, op->golden_used);
 }
 
 }  // namespace msprobe

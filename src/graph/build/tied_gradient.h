@@ -10,8 +10,9 @@
 
 namespace msprobe {
 
-/// Nodes of gradients of parameters that nothing of the other side stands against.
-std::vector<uint32_t> LoneGradients(const NodeGraph& graph);
+/// Nodes of gradients of parameters that nothing of the other side stands against; of merged calls without modules,
+/// those that add to memory.
+std::vector<uint32_t> LoneGradients(const RankGraph& rank);
 
 /// A side of two graphs, with its LoneGradients().
 struct LoneSide {
@@ -19,9 +20,9 @@ struct LoneSide {
   std::span<const uint32_t> gradients;
 };
 
-/// For the gradients of a module's parameters, of graphs of two layouts: where one side has the whole and the other a
-/// summand of it, with the rest in a lone gradient of the same call, ItemView::other_part is set. Means of summands add
-/// up.
+/// For the gradients of a module's parameters, and calls that add them up, of graphs of two layouts: where one side has
+/// the whole and the other a summand of it, with the rest in a lone gradient, ItemView::other_part is set. Means of
+/// summands add up.
 Status FitTiedGradients(const LoneSide& target, const LoneSide& golden, CompareMode mode, OpDiff* op);
 
 }  // namespace msprobe
