@@ -228,13 +228,6 @@ StatusOr<RankGraph> BuildMergedGraph(const MergeJob& job, MergeDecisions* decisi
                           graphs[0]->files.dump.path()));
     }
   }
-  const bool experts = job.settings.ep > 1 || job.unit.share_count > 1;
-  if (experts && IsOneModuleOfCalls(graphs[0]->files.construct)) {
-    return BadInput(
-        Msg("{} holds no model structure, and calls alone do not tell which experts a rank has: dump again "
-            "at level L0 or mix",
-            graphs[0]->files.dir));
-  }
   return MergeRanks(job.settings, job.unit, std::move(layout), std::move(graphs), decisions);
 }
 

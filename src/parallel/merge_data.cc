@@ -148,7 +148,7 @@ class NodeMerger {
     const int64_t told = open ? SplitAlong(parts, items) : -1;
     if (told >= 0) layout.share[0] = Share::kSplit;
     CheckDims(layout, key, *item.leaf);
-    MergedLeaf leaf{item.suffix, false, ranks_, parts, parts.size(), false};
+    MergedLeaf leaf{item.suffix, false, ranks_, parts, parts.size(), false, source_.grid.tp};
     auto* target = const_cast<JsonValue*>(item.leaf);  // of a document that is ours
     bool changed = false, partial = false;
     for (size_t a = 0; a < kAxes.size(); ++a) {
@@ -339,24 +339,24 @@ Status MergedData::Assemble(const RankGraph& self, const MergeSource& source, si
 }
 
 /// The tensors of the same call on other ranks: what they are to the own ones is seen in a comparison.
-Status MergedData::ReadPeers(const RankGraph& self, const MergeSource& source, const JsonValue& own,
-                             MergeNotes* notes) const {
-  std::vector<Item> items, others;
-  FlattenOp(NameOf(self, source.cells[0]), own, &items);
+Status MergedData::ReadPeers(const RankGraph& self, OpRef own, const JsonValue& doc, std::span<const OpRef> others,
+                             size_t near, std::vector<MergedLeaf>* leaves) const {
+  std::vector<Item> items, theirs;
+  FlattenOp(NameOf(self, own), doc, &items);
   for (const Item& item : items) {
-    if (IsTensor(&item)) notes->leaves.push_back({item.suffix, false, {}, {TensorStats::Of(*item.leaf)}, 1, true});
+    if (IsTensor(&item)) leaves->push_back({item.suffix, false, {}, {TensorStats::Of(*item.leaf)}, 1, true});
   }
-  JsonDoc doc;
-  for (size_t p = 1; p < source.peers.size(); ++p) {
-    MSP_RETURN_IF_ERROR(ReadOp(self, source.peers[p], &doc));
-    if (!doc.IsObject()) continue;
-    others.clear();
-    FlattenOp(NameOf(self, source.peers[p]), doc, &others);
-    for (size_t i = 0; i < notes->leaves.size(); ++i) {
-      MergedLeaf& leaf = notes->leaves[i];
-      const Item* other = FindItem(others, leaf.suffix, i);
-      if (IsTensor(other)) leaf.parts.push_back(TensorStats::Of(*other->leaf));
-      if (p < source.near_peers && IsTensor(other)) ++leaf.cells;
+  JsonDoc other;
+  for (size_t p = 0; p < others.size(); ++p) {
+    MSP_RETURN_IF_ERROR(ReadOp(self, others[p], &other));
+    if (!other.IsObject()) continue;
+    theirs.clear();
+    FlattenOp(NameOf(self, others[p]), other, &theirs);
+    for (size_t i = 0; i < leaves->size(); ++i) {
+      MergedLeaf& leaf = (*leaves)[i];
+      const Item* item = FindItem(theirs, leaf.suffix, i);
+      if (IsTensor(item)) leaf.parts.push_back(TensorStats::Of(*item->leaf));
+      if (p < near && IsTensor(item)) ++leaf.cells;
     }
   }
   return OkStatus();
@@ -371,8 +371,18 @@ Status MergedData::Read(const RankGraph& self, uint32_t node, JsonDoc* doc, Merg
   }
   thread_local JsonDoc other;
   MSP_RETURN_IF_ERROR(Assemble(self, source, 0, doc, &other));
-  if (!source.peers.empty()) return ReadPeers(self, source, *doc, notes);
-  if (source.grid.cells() < 2 || source.cells.size() < 2) return OkStatus();
+  const auto others = [](const std::vector<OpRef>& refs) { return std::span(refs).subspan(refs.empty() ? 0 : 1); };
+  if (!source.peers.empty()) {
+    return ReadPeers(self, source.cells[0], *doc, others(source.peers), source.near_peers - 1, &notes->leaves);
+  }
+  const auto read_shares = [&] {
+    for (const OpRef& cell : source.cells) {
+      if (source.of_expert) notes->holders.push_back(ranks[cell.rank]);
+    }
+    return source.shares.empty() ? OkStatus()
+                                 : ReadPeers(self, source.cells[0], *doc, source.shares, 0, &notes->shares);
+  };
+  if (source.grid.cells() < 2 || source.cells.size() < 2) return read_shares();
   thread_local Cells cells;
   std::vector<int> at;
   if (cells.docs.size() < source.cells.size()) cells.docs.resize(source.cells.size());
@@ -387,7 +397,7 @@ Status MergedData::Read(const RankGraph& self, uint32_t node, JsonDoc* doc, Merg
   const Node& n = self.graph.nodes[node];
   const std::string_view parent = n.parent == kNoIndex ? std::string_view() : self.graph.nodes[n.parent].name;
   NodeMerger(n.name, parent, source, layout, std::move(at), &cells, notes).Run();
-  return OkStatus();
+  return read_shares();
 }
 
 std::vector<const RankFiles*> FilesOf(const RankGraph& rank) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -40,6 +41,8 @@ struct MergeSource {
   size_t near_peers = 0;     // that are of its grid
   std::vector<OpRef> reduced;  // call whose output is what this node's partial sums become; else empty
   std::string reduced_name;
+  std::vector<OpRef> shares;  // of a call of experts that no module tells: the same call for the experts of other ranks
+  bool of_expert = false;     // a call of experts that no module tells
   bool force = false;         // parts even where all their statistics are equal
   bool whole_input = false;   // but for the first input
   bool whole_output = false;  // but for outputs and bias
@@ -61,6 +64,7 @@ struct MergedLeaf {
   std::vector<TensorStats> parts;
   size_t cells = 0;         // of the parts: those of the same grid, which come first
   bool alone = false;       // the node shows the first rank's
+  size_t group = 1;         // how many parts in a row are of one tensor parallel group
   double Elements() const;  // of the whole
 };
 
@@ -68,7 +72,9 @@ struct MergeNotes {
   std::vector<std::string> info;  // column parallel_merge_info
   std::vector<MergeFinding> findings;
   std::vector<MergedLeaf> leaves;
-  void Clear() { info.clear(), findings.clear(), leaves.clear(); }
+  std::vector<MergedLeaf> shares;  // of calls of experts: the same for the experts of other ranks
+  std::vector<int> holders;        // of calls of experts: the ranks that have these
+  void Clear() { info.clear(), findings.clear(), leaves.clear(), shares.clear(), holders.clear(); }
   /// That of the item with this suffix; null without one.
   const MergedLeaf* Leaf(std::string_view suffix) const {
     const auto it = std::ranges::find(leaves, suffix, &MergedLeaf::suffix);
@@ -99,7 +105,8 @@ class MergedData {
 
  private:
   const DumpFile& Dump(const RankGraph& self, uint32_t rank) const;
-  Status ReadPeers(const RankGraph& self, const MergeSource& source, const JsonValue& own, MergeNotes* notes) const;
+  Status ReadPeers(const RankGraph& self, OpRef own, const JsonValue& doc, std::span<const OpRef> others, size_t near,
+                   std::vector<MergedLeaf>* leaves) const;
   Status Assemble(const RankGraph& self, const MergeSource& source, size_t cell, JsonDoc* doc, JsonDoc* other) const;
 };
 

@@ -11,14 +11,14 @@
 #include "ops/collective.h"
 #include "ops/op_name.h"
 #include "ops/op_traits.h"
+#include "parallel/parts_of_whole.h"
 #include "tensor/kernels/dtype.h"
 
 namespace msprobe {
 namespace {
 
-constexpr double kTail = 8;     // some standard deviations, and of several ops in a row
-constexpr double kDrift = 4;    // tolerances, of what has been rounded from layer to layer
-constexpr double kRoom = 1e-3;  // of sums of rounded statistics, against the amplitude
+constexpr double kAboutAll = 1.1;  // the last token may have no place in a list
+constexpr double kRoom = 1e-3;     // of a mean of zeros and ones, against one element
 
 StatNumber NumberOf(const StatValue& v) {
   StatNumber out;
@@ -51,45 +51,6 @@ TensorStats Divided(TensorStats s, double by) {
   return s;
 }
 
-bool Complete(const TensorStats& s) {
-  for (const StatNumber* v : {&s.max, &s.min, &s.mean, &s.norm}) {
-    if (!v->given() || !std::isfinite(v->value())) return false;
-  }
-  return true;
-}
-
-bool Near(const TensorStats& a, const TensorStats& b, double tolerance) {
-  const double scale = std::max(Amplitude(a), Amplitude(b));
-  const auto near = [&](const StatNumber& x, const StatNumber& y, double of) {
-    return !x.given() || !y.given() || x.value() == y.value() || std::fabs(x.value() - y.value()) <= tolerance * of;
-  };
-  return near(a.max, b.max, scale) && near(a.min, b.min, scale) && near(a.mean, b.mean, scale) &&
-         near(a.norm, b.norm, std::max(std::fabs(a.norm.value()), std::fabs(b.norm.value())));
-}
-
-/// Whether `whole` can be the sum of the parts: means add up, extremes and norms do at most.
-bool AddUp(const std::vector<TensorStats>& parts, const TensorStats& whole, double tolerance) {
-  double max = 0, min = 0, mean = 0, norm = 0, amplitude = 0;
-  for (const TensorStats& p : parts) {
-    if (!Complete(p)) return false;
-    max += p.max.value(), min += p.min.value(), mean += p.mean.value(), norm += p.norm.value();
-    amplitude = std::max(amplitude, Amplitude(p));
-  }
-  if (!Complete(whole)) return false;
-  const double relative = std::max(kRoom, kDrift * tolerance), room = relative * std::max(amplitude, Amplitude(whole));
-  // The mean of many elements, each of which is rounded.
-  const double rounded = whole.elements > 0 ? kTail * tolerance * amplitude / std::sqrt(whole.elements) : 0;
-  return std::fabs(mean - whole.mean.value()) <= relative * std::max({std::fabs(mean), amplitude * 1e-2}) + rounded &&
-         whole.max.value() <= max + room && whole.min.value() >= min - room &&
-         whole.norm.value() <= norm * (1 + relative);
-}
-
-/// Whether all elements are 0 or 1: then the sum of their squares is their sum.
-bool IsZerosAndOnes(const TensorStats& s) {
-  if (!Complete(s) || s.elements <= 0 || s.min.value() < 0 || s.max.value() > 1) return false;
-  return std::fabs(s.norm.value() * s.norm.value() - s.mean.value() * s.elements) <= 1e-6 * s.elements;
-}
-
 /// Sums in float32 of what halves gave carry the rounding of halves; parameters and integers do not.
 double ToleranceOf(const OpDiff& op, const ItemView& item) {
   const double own = DTypeTolerance(*op.thresholds, item.dtype);
@@ -120,7 +81,7 @@ class Fitter {
         notes_(*notes) {}
 
   void Run() {
-    const std::vector<TensorStats> parts(leaf_.parts.begin(), leaf_.parts.begin() + static_cast<long>(leaf_.cells));
+    const std::vector<TensorStats> parts = OneOfEachGroup();
     double sum = 0;
     bool even = true;  // each part is as large as the whole
     for (const TensorStats& p : parts) {
@@ -130,17 +91,34 @@ class Fitter {
     }
     if (leaf_.alone && FindAmongRanks()) return;
     if (parts.size() < 2) return OtherSize();
+    if (AreCountedApart(parts)) return Own("each rank counts its own tokens");
     if (sum == whole_.elements && !even) return Pieces(parts);
     if (even) return SameSize(parts);
     Clusters(parts);
   }
 
  private:
+  /// The parts; one for several where each tensor parallel group has copies.
+  std::vector<TensorStats> OneOfEachGroup() const {
+    const auto cells = leaf_.parts.begin() + static_cast<long>(leaf_.cells);
+    std::vector<TensorStats> parts(leaf_.parts.begin(), cells), firsts;
+    for (size_t i = 0; i < parts.size(); i += leaf_.group) {
+      firsts.push_back(parts[i]);
+      for (size_t k = i; k < std::min(i + leaf_.group, parts.size()); ++k) {
+        if (!SameStats(parts[k], parts[i])) return parts;
+      }
+    }
+    const bool sums = firsts.size() > 1 && std::all_of(firsts.begin(), firsts.end(), [&](const TensorStats& p) {
+                        return p.elements == whole_.elements;
+                      });
+    return sums ? firsts : parts;
+  }
+
   /// Calls between modules belong to their rank; which rank's the partner is, is not known.
   bool FindAmongRanks() {
-    if (leaf_.parts[0].elements == whole_.elements && Near(leaf_.parts[0], whole_, tolerance_)) return true;
+    if (leaf_.parts[0].elements == whole_.elements && NearStats(leaf_.parts[0], whole_, tolerance_)) return true;
     for (const TensorStats& p : leaf_.parts) {
-      if (p.elements != whole_.elements || !Near(p, whole_, tolerance_)) continue;
+      if (p.elements != whole_.elements || !NearStats(p, whole_, tolerance_)) continue;
       item_.other_part = true;
       return true;
     }
@@ -151,8 +129,14 @@ class Fitter {
     if (!leaf_.parts.empty() && leaf_.parts[0].elements != whole_.elements) item_.other_part = true;
   }
 
+  void PutTogether(const std::vector<TensorStats>& parts) {
+    const TensorStats merged = MergeParts(parts, item_.dtype, leaf_.suffix, nullptr);
+    // Integers have no tolerance, but roots of sums are rounded.
+    Set(tolerance_ == 0 && SameStats(merged, whole_) ? whole_ : merged, &item_);
+  }
+
   void Pieces(const std::vector<TensorStats>& parts) {
-    if (!leaf_.alone) Set(MergeParts(parts, item_.dtype, leaf_.suffix, nullptr), &item_);
+    if (!leaf_.alone) PutTogether(parts);
     if (!leaf_.alone && !leaf_.split) Note("pieces of one tensor, as the size on the other side tells");
     leaf_.split = true;
   }
@@ -164,12 +148,18 @@ class Fitter {
       Set(parts[0], &item_);
       return Own("zeros and ones, which say what is of this rank");
     }
-    if (copies) return leaf_.alone ? void() : Set(parts[0], &item_);
     const bool any =
-        std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return Near(p, whole_, tolerance_); });
+        std::any_of(parts.begin(), parts.end(), [&](const auto& p) { return NearStats(p, whole_, tolerance_); });
+    // Sums of pieces that are alike, as of masks, are equal.
+    const bool of_like_pieces = of_pieces_ && IsResult(item_.state) && !any && tolerance_ > 0;
+    if (copies && of_like_pieces && summed_later_ && AddUpTo(parts, whole_, tolerance_))
+      return Own("sums of pieces, which add up to the other side's mean");
+    if (copies) return leaf_.alone ? void() : Set(parts[0], &item_);
     if (tolerance_ == 0 && (!module_ || item_.state == ItemState::kOutput)) return Own("each rank has its own");
-    if (!any && summed_later_ && tolerance_ > 0 && AddUp(parts, whole_, tolerance_))
+    if (!any && summed_later_ && tolerance_ > 0 && AddUpTo(parts, whole_, tolerance_))
       return Own("summands, which add up to the other side's mean");
+    if (!any && summed_later_ && tolerance_ > 0 && AreMeansOfRanks(parts))
+      return Own("means over the tokens of each rank");
     if (leaf_.alone) return;
     if (of_pieces_ && !module_ && IsResult(item_.state)) return Own("made of a piece on each rank");
     // Copies that are none: the one that is furthest away counts.
@@ -182,6 +172,28 @@ class Fitter {
                           [&](const auto& a, const auto& b) { return error(a) < error(b); }),
         &item_);
     Note("copies, as the size on the other side tells, which differ");
+  }
+
+  /// Places of tokens, where each rank has a piece of them and counts from 0: none is higher than its share of the
+  /// whole allows.
+  bool AreCountedApart(const std::vector<TensorStats>& parts) const {
+    if (tolerance_ > 0 || module_ || !IsComplete(whole_)) return false;
+    double highest = 0, pieces = HUGE_VAL;
+    for (const TensorStats& p : parts) {
+      if (!IsComplete(p) || p.elements <= 0) return false;
+      highest = std::max(highest, p.max.value());
+      pieces = std::min(pieces, std::round(whole_.elements / p.elements));
+    }
+    return pieces >= 2 && (highest + 1) * pieces <= (whole_.max.value() + 1) * kAboutAll;
+  }
+
+  /// The loss is one number, of the tokens of each rank or of all.
+  bool AreMeansOfRanks(const std::vector<TensorStats>& parts) const {
+    if (whole_.elements != 1) return false;
+    double sum = 0;
+    for (const TensorStats& p : parts) sum += p.mean.value();
+    const double mean = sum / static_cast<double>(parts.size());
+    return std::fabs(mean - whole_.mean.value()) <= SumTolerance(tolerance_) * std::fabs(mean);
   }
 
   /// Each element is of one rank, as tokens are of its part of the vocabulary: it is 1 there alone, or everywhere else.
@@ -207,7 +219,7 @@ class Fitter {
       sum += p.elements;
     }
     if (sum != whole_.elements) return Own("not of the size of the other side");
-    if (!leaf_.alone) Set(MergeParts(pieces, item_.dtype, leaf_.suffix, nullptr), &item_);
+    if (!leaf_.alone) PutTogether(pieces);
   }
 
   void Own(std::string_view why) {
@@ -227,6 +239,25 @@ class Fitter {
   MergeNotes& notes_;
 };
 
+/// Whether the parts of ranks, divided, make up the whole and otherwise do not: as pieces or as summands.
+bool MakeUpDivided(const MergedLeaf& leaf, double scale, const ItemView& item, const TensorStats& whole,
+                   double tolerance) {
+  if (leaf.alone || leaf.cells < 2) return false;
+  const std::vector<TensorStats> parts(leaf.parts.begin(), leaf.parts.begin() + static_cast<long>(leaf.cells));
+  double elements = 0;
+  for (const TensorStats& p : parts) elements += p.elements;
+  if (elements == whole.elements) {
+    const TensorStats merged = MergeParts(parts, item.dtype, leaf.suffix, nullptr);
+    return NearStats(Divided(merged, scale), whole, tolerance) && !NearStats(merged, whole, tolerance);
+  }
+  std::vector<TensorStats> divided;
+  for (const TensorStats& p : parts) {
+    if (NearStats(p, whole, tolerance)) return false;  // a copy: copies, divided, add up to one
+    divided.push_back(Divided(p, scale));
+  }
+  return parts[0].elements == whole.elements && AddUpTo(divided, whole, tolerance) && !AddUpTo(parts, whole, tolerance);
+}
+
 /// Divides what is a gradient before it is averaged: all floats of a backward call, and of other calls what has the
 /// golden run's values then.
 void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
@@ -243,12 +274,14 @@ void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
       if (g.suffix != a.suffix || !g.tensor) return false;
       const TensorStats whole = StatsOf(g);
       const auto near = [&](const TensorStats& p) {
-        return Near(Divided(p, scale), whole, tolerance) && !Near(p, whole, tolerance);
+        return NearStats(Divided(p, scale), whole, tolerance) && !NearStats(p, whole, tolerance);
       };
-      return near(StatsOf(a)) || (leaf && std::any_of(leaf->parts.begin(), leaf->parts.end(), near));
+      if (near(StatsOf(a)) || (leaf && std::any_of(leaf->parts.begin(), leaf->parts.end(), near))) return true;
+      return leaf && MakeUpDivided(*leaf, scale, a, whole, tolerance);
     };
     const auto end = op->golden.begin() + static_cast<long>(op->golden_used);
-    if (!backward && std::none_of(op->golden.begin(), end, is_average)) continue;
+    const bool single = averaged.elements == 1;  // what the loss is made of
+    if ((!backward || single) && std::none_of(op->golden.begin(), end, is_average)) continue;
     Set(averaged, &a);
     for (size_t k = 0; leaf && k < leaf->parts.size(); ++k) leaf->parts[k] = Divided(leaf->parts[k], scale);
     any = true;
@@ -256,22 +289,38 @@ void AverageGradients(double scale, MergeNotes* notes, OpDiff* op) {
   if (any) notes->info.push_back(fmt::format("divided by {:g}: a mean over the tokens of one of as many ranks", scale));
 }
 
-/// Whether several ranks of the finer side have summands of what one rank of the other has, of each of its ranks.
-bool AreSummandsOfParts(const OpDiff& op, const ItemView& item, const MergedLeaf& finer, const MergedLeaf& coarser) {
-  const double tolerance = ToleranceOf(op, item);
+/// Whether what several ranks of the finer side have is not what one rank of the other has, by design, of each of its
+/// ranks: summands, or what each rank has for itself.
+bool AreApartOfParts(const OpDiff& op, bool of_pieces, const ItemView& item, const MergedLeaf& finer,
+                     const MergedLeaf& coarser) {
   const size_t each = coarser.cells > 0 ? finer.cells / coarser.cells : 0;
-  if (finer.alone || coarser.alone || each < 2 || each * coarser.cells != finer.cells || tolerance == 0) return false;
-  if (!IsSummedLater(op, item)) return false;
+  if (finer.alone || coarser.alone || each < 2 || each * coarser.cells != finer.cells) return false;
   for (size_t i = 0; i < coarser.cells; ++i) {
-    const TensorStats& whole = coarser.parts[i];
     const auto first = finer.parts.begin() + static_cast<long>(i * each);
-    const std::vector<TensorStats> parts(first, first + static_cast<long>(each));
-    for (const TensorStats& p : parts) {
-      if (p.elements != whole.elements || Near(p, whole, tolerance)) return false;
-    }
-    if (!AddUp(parts, whole, tolerance)) return false;
+    MergedLeaf leaf{finer.suffix, false, {}, {first, first + static_cast<long>(each)}, each, false, 1};
+    const TensorStats& whole = coarser.parts[i];
+    if (std::ranges::any_of(leaf.parts, [&](const TensorStats& p) { return p.elements != whole.elements; }))
+      return false;
+    ItemView one = item;
+    MergeNotes notes;
+    Fitter(op, of_pieces, whole, &one, &leaf, &notes).Run();
+    if (!one.other_part) return false;
   }
   return true;
+}
+
+/// Whether a call of a rank's experts has a piece or a summand of what one rank with all experts has: what it does with
+/// all tokens, of which other ranks have the rest.
+bool IsOfShare(const OpDiff& op, const ItemView& item, const MergedLeaf* share, const ItemView& other) {
+  const TensorStats whole = StatsOf(other);
+  const double tolerance = ToleranceOf(op, item);
+  if (!share || share->parts.size() < 2 || tolerance == 0) return false;
+  std::vector<TensorStats> parts = share->parts;
+  parts[0] = StatsOf(item);
+  for (const TensorStats& p : parts) {
+    if (p.elements != whole.elements || NearStats(p, whole, tolerance)) return false;
+  }
+  return AddUpTo(parts, whole, tolerance);
 }
 
 /// Whether the ranks of this side show what one rank would.
@@ -291,18 +340,24 @@ bool IsFilledOtherwise(const OpDiff& op, const ItemView& a) {
   return b != end && std::isfinite(Amplitude(StatsOf(a))) != std::isfinite(Amplitude(StatsOf(*b)));
 }
 
+/// Whether the item is of zeros and ones, on all ranks that have a part of it.
+bool AreMarks(const ItemView& item, const MergedLeaf* leaf) {
+  return leaf ? std::ranges::all_of(leaf->parts, IsZerosAndOnes) : IsZerosAndOnes(StatsOf(item));
+}
+
 /// What a call was given. Of calls that stand against each other by their order alone, and of those that take what is
 /// different on each rank by design, the results say nothing where the arguments are not the same.
 class Given {
  public:
   explicit Given(const Thresholds& thresholds) : thresholds_(thresholds) {}
-  void Add(const ItemView& a, const ItemView& b, bool pieces) {
+  /// `marks`: zeros and ones on all ranks.
+  void Add(const ItemView& a, const ItemView& b, bool pieces, bool marks) {
     if (IsResult(a.state)) return;
     const double tolerance = DTypeTolerance(thresholds_, a.dtype);
     const bool own = a.other_part || b.other_part;
     pieces_ = pieces_ || (pieces && a.state != ItemState::kParameter);
-    own_ = own_ || (own && (tolerance == 0 || (IsZerosAndOnes(StatsOf(a)) && IsZerosAndOnes(StatsOf(b)))));
-    other_ = other_ || own || !Near(StatsOf(a), StatsOf(b), tolerance);
+    own_ = own_ || (own && (tolerance == 0 || marks));
+    other_ = other_ || own || !NearStats(StatsOf(a), StatsOf(b), tolerance);
   }
   void AddUnwritten() { own_ = true; }
   void AddSetting(const ItemView& a, const ItemView& b) {
@@ -347,7 +402,8 @@ void LeaveOutIndices(const OpDiff& op, OpDistance* distance) {
 bool AreSummands(const OpDiff& op, const ItemView& one, const ItemView& other, const ItemView& whole) {
   const double tolerance = DTypeTolerance(*op.thresholds, one.dtype);
   const TensorStats sum = StatsOf(whole);
-  return tolerance > 0 && !Near(StatsOf(one), sum, tolerance) && AddUp({StatsOf(one), StatsOf(other)}, sum, tolerance);
+  return tolerance > 0 && !NearStats(StatsOf(one), sum, tolerance) &&
+         AddUpTo({StatsOf(one), StatsOf(other)}, sum, tolerance);
 }
 
 void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* golden, OpDiff* op) {
@@ -378,20 +434,30 @@ void FitParts(const LayoutDifference& layouts, MergeNotes* target, MergeNotes* g
     MergedLeaf *left = target->Leaf(a.suffix), *right = golden->Leaf(b->suffix);
     const double own = ElementsOf(a), other = ElementsOf(*b);
     if (own < 0 || other < 0) continue;
-    if (left && IsWhole(right)) {
+    const auto share_of = [&](MergeNotes* notes, std::string_view suffix) -> const MergedLeaf* {
+      const auto it = std::ranges::find(notes->shares, suffix, &MergedLeaf::suffix);
+      return it == notes->shares.end() ? nullptr : &*it;
+    };
+    if (IsOfShare(*op, a, share_of(target, a.suffix), *b) || IsOfShare(*op, *b, share_of(golden, b->suffix), a)) {
+      a.other_part = true;
+      continue;
+    }
+    const bool finer = left && right && left->cells > right->cells,
+               coarser = left && right && left->cells < right->cells;
+    if ((finer && AreApartOfParts(*op, given.pieces(), a, *left, *right)) ||
+        (coarser && AreApartOfParts(*op, given.pieces(), a, *right, *left))) {
+      a.other_part = true;
+    } else if (left && IsWhole(right)) {
       Fitter(*op, given.pieces(), StatsOf(*b), &a, left, target).Run();
     } else if (right && IsWhole(left)) {
       Fitter(*op, given.pieces(), StatsOf(a), &*b, right, golden).Run();
-    } else if (left && right && left->cells != right->cells) {
-      const bool more = left->cells > right->cells;
-      a.other_part = AreSummandsOfParts(*op, a, more ? *left : *right, more ? *right : *left);
     } else if (!left && !right && (own != other || (IsMask(a) && !IsModuleName(op->op)))) {
       a.other_part = true;  // masks have no statistics that tell their parts
     }
     a.other_part = a.other_part || b->other_part;
     const bool pieces = (left && left->split) || (right && right->split);
     apart = apart || (alone && pieces && IsResult(a.state));
-    given.Add(a, *b, pieces);
+    given.Add(a, *b, pieces, AreMarks(a, left) && AreMarks(*b, right));
   }
   if (apart || given.DecidesResults(alone)) given.LeaveOut(alone, op);
 }

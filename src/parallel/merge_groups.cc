@@ -63,19 +63,6 @@ bool IsReduce(std::string_view name) {
 
 int IntOf(const JsonValue* v) { return v && v->IsInt32() ? v->Int32() : -1; }
 
-std::vector<int> GroupOf(const JsonValue& op, std::string_view name) {
-  std::vector<Item> items;
-  FlattenOp(name, op, &items);
-  for (const Item& item : items) {
-    const JsonValue* ranks = item.leaf && item.leaf->IsObject() ? item.leaf->Find("group_ranks") : nullptr;
-    if (!ranks || !ranks->IsArray() || item.state == ItemState::kOutput) continue;
-    std::vector<int> out;
-    for (const JsonValue& r : ranks->Items()) out.push_back(IntOf(&r));
-    return out;
-  }
-  return {};
-}
-
 int SendTarget(const JsonValue& op, std::string_view name, int rank) {
   if (const JsonValue* to = AttributeOf(op, "dest_rank")) return IntOf(to->Find("value"));
   std::vector<Item> items;
@@ -342,6 +329,19 @@ ParallelLayout GridOf(const ParallelLayout& settings) {
   return out;
 }
 
+std::vector<int> RanksOfGroup(const JsonValue& op, std::string_view name) {
+  std::vector<Item> items;
+  FlattenOp(name, op, &items);
+  for (const Item& item : items) {
+    const JsonValue* ranks = item.leaf && item.leaf->IsObject() ? item.leaf->Find("group_ranks") : nullptr;
+    if (!ranks || !ranks->IsArray() || item.state == ItemState::kOutput) continue;
+    std::vector<int> out;
+    for (const JsonValue& r : ranks->Items()) out.push_back(IntOf(&r));
+    return out;
+  }
+  return {};
+}
+
 RankHints ReadHints(int rank, const DumpFile& dump) {
   RankHints out;
   out.rank = rank;
@@ -358,7 +358,7 @@ RankHints ReadHints(int rank, const DumpFile& dump) {
       continue;  // what cannot be read is reported later
     if (send) out.sends_to = SendTarget(doc, name, rank);
     if (!reduce && !exchange) continue;
-    std::vector<int> group = GroupOf(doc, name);
+    std::vector<int> group = RanksOfGroup(doc, name);
     if (exchange) {
       ++exchanges;
       if (!group.empty()) ++out.exchanges[std::move(group)];

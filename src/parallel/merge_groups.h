@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -47,6 +48,9 @@ Status CheckMergeSettings(const ParallelLayout& settings, const char* side);
 /// The sizes with as many expert parallel ranks as the grid has beside tensor and context parallelism: experts may lie
 /// over the ranks of these as well.
 ParallelLayout GridOf(const ParallelLayout& settings);
+
+/// The ranks that a call communicates with, where it says so.
+std::vector<int> RanksOfGroup(const JsonValue& op, std::string_view name);
 
 RankHints ReadHints(int rank, const DumpFile& dump);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <deque>
 #include <unordered_map>
@@ -64,6 +65,8 @@ class CallLists {
  public:
   CallLists(std::string_view module, bool communication, const RankGraph& target, const RankGraph& golden)
       : sides_{&target, &golden} {
+    // What one run does for its experts another may do before the tokens go to them.
+    const bool experts = HasExperts(target) && HasExperts(golden);
     for (const size_t side : {size_t{0}, size_t{1}}) {
       const NodeGraph& graph = sides_[side]->graph;
       for (const uint32_t id : graph.nodes[graph.Find(module)].children) {
@@ -71,6 +74,7 @@ class CallLists {
         if (node.match != kNoIndex || (!communication && IsCommunication(node.name))) continue;
         calls_[side].push_back(id);
         names_[side].push_back(NameWithoutCounts(node.name));
+        if (experts && sides_[side]->merged->sources[id].of_expert) names_[side].back() += " of experts";
         ++count_[side][names_[side].back()];
       }
     }
@@ -96,6 +100,10 @@ class CallLists {
   }
 
  private:
+  static bool HasExperts(const RankGraph& rank) {
+    return std::ranges::any_of(rank.merged->sources, &MergeSource::of_expert);
+  }
+
   size_t CountOf(size_t side, const std::string& name) const {
     const auto it = count_[side].find(name);
     return it == count_[side].end() ? 0 : it->second;

@@ -46,6 +46,11 @@ uint32_t MergePool::Find(size_t rank, std::string_view name) const {
   return at == kNoIndex ? kNoIndex : base_[rank] + at;
 }
 
+uint32_t MergePool::PeerOf(uint32_t node, uint32_t rank) const {
+  const auto it = peers_.find(uint64_t{node} << 32 | rank);
+  return it == peers_.end() ? Find(rank, nodes_[node].was) : it->second;
+}
+
 std::string_view MergePool::Keep(std::string text) {
   names_.push_back(std::move(text));
   return names_.back();

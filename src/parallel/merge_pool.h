@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "parallel/merge_data.h"
@@ -22,6 +23,7 @@ struct PoolNode {
   uint32_t input = kNoIndex, output = kNoIndex;  // nodes whose data it shows instead
   int32_t micro_step = -1;
   bool force = false, whole_input = false, whole_output = false;
+  bool of_expert = false;       // a call that no module tells to be one
   uint32_t reduced = kNoIndex;  // call whose output its own becomes
   std::vector<uint32_t> children;
 };
@@ -40,6 +42,10 @@ class MergePool {
   int RankNumber(uint32_t rank) const { return numbers_[rank]; }
   /// Node of a rank by the name it has there.
   uint32_t Find(size_t rank, std::string_view name) const;
+  /// The same call on another rank: that of the same name, where no other is set.
+  uint32_t PeerOf(uint32_t node, uint32_t rank) const;
+  void SetPeer(uint32_t node, uint32_t rank, uint32_t peer) { peers_[uint64_t{node} << 32 | rank] = peer; }
+  bool HasPeer(uint32_t node, uint32_t rank) const { return peers_.contains(uint64_t{node} << 32 | rank); }
   /// Position of the rank in cell `cell` of stage `stage`.
   uint32_t At(size_t stage, size_t cell) const { return static_cast<uint32_t>(stage * cells_ + cell); }
   size_t Stages() const { return graphs_.size() / cells_; }
@@ -82,6 +88,7 @@ class MergePool {
   const ParallelLayout& settings_;
   MergeDecisions* decisions_;
   std::deque<std::string> names_;
+  std::unordered_map<uint64_t, uint32_t> peers_;  // by node and rank, where calls are counted otherwise
 
  public:
   std::deque<std::string>& names() { return names_; }
@@ -94,6 +101,8 @@ bool IsUnmerged(std::string_view name);  // clip_grad, optimizer
 Status MergePipeline(MergePool* pool, size_t cell);
 /// The same where no modules were recorded (flat_structure.h).
 Status MergeCallsOfStages(MergePool* pool, size_t cell);
+/// Behind it: the calls of the experts of other ranks among those of the first.
+Status MergeCallsOfExperts(MergePool* pool);
 /// Joins the chunks "Module.1", "Module.2", ... of a rank into "Module.0".
 void MergeChunks(MergePool* pool, uint32_t root);
 /// Joins the experts of the other expert parallel ranks into the first's lists of experts.

@@ -23,6 +23,7 @@ struct WrongPart {
 /// Of the rows that differ by more than rounding, as far as statistics prove it: a copy among copies that agree, NaN,
 /// values that the golden tensor does not have while another part has its extreme, a part that, scaled by one factor,
 /// gives all golden statistics, or, where the golden ranks split the tensor alike, the part that is not its partner's.
+/// Calls of experts that no module tells are of the ranks that have these.
 std::vector<WrongPart> FindWrongParts(const MergeNotes& target, const MergeNotes& golden, const OpDiff& op);
 
 }  // namespace msprobe

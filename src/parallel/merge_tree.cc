@@ -155,8 +155,8 @@ class Finisher {
       const size_t stage = pool_[own].rank / pool_.Cells();
       for (size_t cell = 0; cell < pool_.Cells(); ++cell) {
         const uint32_t rank = pool_.At(stage, cell);
-        const uint32_t peer = rank == pool_[own].rank ? kNoIndex : pool_.Find(rank, pool_[own].was);
-        if (peer == kNoIndex || pool_[peer].op == kNoIndex || !SamePath(own, peer)) continue;
+        const uint32_t peer = rank == pool_[own].rank ? kNoIndex : pool_.PeerOf(own, rank);
+        if (peer == kNoIndex || pool_[peer].op == kNoIndex || !IsSameCall(own, peer)) continue;
         data->calls[rank].emplace(pool_[peer].op, id);  // the own node of a call that has one stays
       }
     }
@@ -181,6 +181,10 @@ class Finisher {
     return it->second;
   }
 
+  bool IsSameCall(uint32_t node, uint32_t peer) const {
+    return pool_.HasPeer(node, pool_[peer].rank) || SamePath(node, peer);
+  }
+
   bool SamePath(uint32_t a, uint32_t b) const {
     for (;;) {
       if (pool_[a].was != pool_[b].was) return false;
@@ -197,6 +201,7 @@ class Finisher {
   }
 
   bool IsOfExpert(uint32_t node) const {
+    if (pool_[node].of_expert) return true;
     LayerNumber number;
     for (uint32_t at = node; at != kNoIndex; at = pool_[at].parent)
       if (FindExpertNumber(pool_[at].name, "", &number)) return true;
@@ -211,8 +216,8 @@ class Finisher {
     for (size_t cell = 0; cell < pool_.Cells(); ++cell) {
       if (of_expert && pool_.ShareOf(cell) != pool_.ShareOf(own)) continue;
       const uint32_t rank = pool_.At(stage, cell);
-      const uint32_t peer = rank == n.rank ? node : pool_.Find(rank, n.was);
-      if (peer == kNoIndex || pool_[peer].op == kNoIndex || !SamePath(node, peer)) return {{n.rank, n.op}};
+      const uint32_t peer = rank == n.rank ? node : pool_.PeerOf(node, rank);
+      if (peer == kNoIndex || pool_[peer].op == kNoIndex || !IsSameCall(node, peer)) return {{n.rank, n.op}};
       out.push_back({rank, pool_[peer].op});
     }
     return out;
@@ -227,10 +232,23 @@ class Finisher {
     for (const bool near : {true, false}) {
       for (uint32_t rank = 0; rank < pool_.RankCount(); ++rank) {
         if (rank == n.rank || (rank / pool_.Cells() == stage) != near) continue;
-        const uint32_t peer = pool_.Find(rank, n.was);
+        const uint32_t peer = pool_.PeerOf(node, rank);
         if (peer != kNoIndex && pool_[peer].op != kNoIndex) out->peers.push_back({rank, pool_[peer].op});
       }
       if (near) out->near_peers = out->peers.size();
+    }
+  }
+
+  /// The same call for the experts of other ranks: some of what a rank does for its experts is one call on one rank.
+  void AddShares(uint32_t node, MergeSource* out) const {
+    const PoolNode& n = pool_[node];
+    const size_t stage = n.rank / pool_.Cells(), own = pool_.ShareOf(n.rank % pool_.Cells());
+    for (size_t share = 0; share < pool_.Shares(); ++share) {
+      if (share == own) continue;
+      const uint32_t rank = pool_.At(stage, pool_.FirstOf(share));
+      const uint32_t peer = pool_.PeerOf(node, rank);
+      if (peer != kNoIndex && pool_[peer].op != kNoIndex && pool_[peer].of_expert)
+        out->shares.push_back({rank, pool_[peer].op});
     }
   }
 
@@ -244,6 +262,8 @@ class Finisher {
       return out;
     }
     const bool of_expert = pool_.Shares() > 1 && IsOfExpert(node);
+    out.of_expert = n.of_expert;
+    if (n.of_expert) AddShares(node, &out);
     out.cells = CellsOf(node, of_expert);
     if (n.input != kNoIndex) out.input = CellsOf(n.input, of_expert);
     if (n.output != kNoIndex) out.output = CellsOf(n.output, of_expert);
@@ -285,6 +305,7 @@ StatusOr<RankGraph> MergeRanks(const ParallelLayout& settings, const MergeUnit& 
   MergePool pool(unit, settings, std::move(graphs), decisions);
   if (IsOneModuleOfCalls(pool.Graph(0).files.construct)) {
     MSP_RETURN_IF_ERROR(MergeCallsOfStages(&pool, 0));
+    MSP_RETURN_IF_ERROR(MergeCallsOfExperts(&pool));
     if (InterruptRequested()) return Interrupted();
     MergeRootCalls(&pool);
     return Finisher(&pool, settings).Run(std::move(layout));

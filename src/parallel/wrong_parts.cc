@@ -181,6 +181,7 @@ std::vector<WrongPart> FindWrongParts(const MergeNotes& target, const MergeNotes
     if (!item.tensor || item.other_part || op.rows[i].golden == kNoItem) continue;
     if (RowDistance(op, i, CompareMode::kStatistics, tolerance) <= 1) continue;
     const MergedLeaf* leaf = target.Leaf(item.suffix);
+    if (!leaf && !target.holders.empty()) out.push_back({item.suffix, target.holders});
     if (!leaf || leaf->alone) continue;
     const ItemView& partner = op.golden[static_cast<size_t>(op.rows[i].golden)];
     const MergedLeaf* other = golden.Leaf(partner.suffix);
@@ -190,6 +191,7 @@ std::vector<WrongPart> FindWrongParts(const MergeNotes& target, const MergeNotes
     whole.elements = leaf->Elements();
     const Parts parts(*leaf, whole, room, tolerance);
     std::vector<int> ranks = other && !other->alone ? parts.UnlikeTheirPartners(other->parts) : parts.Wrong();
+    if (ranks.empty()) ranks = target.holders;
     if (!ranks.empty()) out.push_back({item.suffix, std::move(ranks)});
   }
   return out;

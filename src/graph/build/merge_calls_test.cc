@@ -25,6 +25,21 @@ std::string Joined(const Calls& calls) {
   return out;
 }
 
+/// A tensor that has so many rows of three.
+std::string Rows(int rows, double value) {
+  std::string out = TensorJson(value, 0, 0, value);
+  out.replace(out.find("[2, 3]"), 6, "[" + std::to_string(rows) + ", 3]");
+  return out;
+}
+
+/// Tokens of ranks 0 and 1 go to others.
+std::string Exchange(int number, int given, int got) {
+  const std::string group = R"({"type": "torch.ProcessGroup", "group_ranks": [0, 1]})";
+  return "\"Distributed.all_to_all_single." + std::to_string(number) + R"(.forward": {"input_args": [null, )" +
+         Rows(given, 1) + R"(], "input_kwargs": {"group": )" + group + R"(}, "output": [)" + Rows(got, 1) + ", " +
+         Rows(given, 1) + "]}";
+}
+
 class MergeCalls : public ::testing::Test {
  protected:
   void Rank(int rank, const Calls& calls) { dir_.Rank("step0/rank" + std::to_string(rank), "", Joined(calls)); }
@@ -72,6 +87,45 @@ TEST_F(MergeCalls, OfStages) {
   const uint32_t optimizer = graph->graph.Find("Torch.mul.0.forward");
   ASSERT_NE(optimizer, kNoIndex);
   EXPECT_EQ(graph->graph.nodes[graph->graph.nodes[optimizer].parent].type, NodeType::kCollection);
+}
+
+/// A layer, an expert of each rank between two exchanges, a layer; the expert of rank 1 calls one more function.
+Calls WithExperts(bool more) {
+  const int got = more ? 5 : 3;
+  Calls out{Call("Torch.a.0.forward", 1, 2), Exchange(0, 4, got), Exchange(1, 4, got), Call("Torch.e.0.forward", 2, 3)};
+  if (more) out.push_back(Call("Torch.a.1.forward", 3, 4));
+  const std::string next = more ? "Torch.a.2." : "Torch.a.1.";
+  for (const std::string& call :
+       {Exchange(2, got, 4), Call(next + "forward", 4, 5), Call(next + "backward", 5, 4), Exchange(3, 4, got)})
+    out.push_back(call);
+  if (more) out.push_back(Call("Torch.a.1.backward", 4, 3));
+  for (const std::string& call :
+       {Call("Torch.e.0.backward", 3, 2), Exchange(4, got, 4), Exchange(5, got, 4), Call("Torch.a.0.backward", 2, 1)})
+    out.push_back(call);
+  return out;
+}
+
+TEST_F(MergeCalls, OfExpertsStandBesideThoseOfTheFirstRank) {
+  Rank(0, WithExperts(false));
+  Rank(1, WithExperts(true));
+  const auto graph = Merge(1, 2);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(CallsIn(*graph, kForward), "a.0.forward e.0.forward e_rank1.0.forward a_rank1.1.forward a.1.forward ");
+  EXPECT_EQ(CallsIn(*graph, kBackward),
+            "a.1.backward a_rank1.1.backward e_rank1.0.backward e.0.backward a.0.backward ");
+  // The layer behind is the same call, though rank 1 counts it otherwise.
+  const auto cells = [&](std::string_view name) { return graph->merged->sources[graph->graph.Find(name)].cells; };
+  ASSERT_EQ(cells("Torch.a.1.forward").size(), 2u);
+  EXPECT_EQ(graph->merged->NameOf(*graph, cells("Torch.a.1.forward")[1]), "Torch.a.2.forward");
+  EXPECT_EQ(cells("Torch.e.0.forward").size(), 1u);
+}
+
+TEST_F(MergeCalls, OfExpertsNeedAWayThatTokensTake) {
+  for (const int rank : {0, 1}) Rank(rank, {Call("Torch.a.0.forward", 1, 2)});
+  EXPECT_NE(Merge(1, 2).status().message().find("which calls are those of its experts"), std::string::npos);
+  // They go and do not come back.
+  for (const int rank : {0, 1}) Rank(rank, {Exchange(0, 4, 5), Call("Torch.a.0.forward", 1, 2)});
+  EXPECT_NE(Merge(1, 2).status().message().find("dump again at level L0 or mix"), std::string::npos);
 }
 
 /// Both stages add their part of the gradient of a table that they share; a vector's comes behind it.

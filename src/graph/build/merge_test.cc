@@ -248,27 +248,6 @@ TEST(MergeRanks, ExpertsInPartsOfTheirOwn) {
   }
 }
 
-/// A call that takes one tensor and gives another.
-std::string Call(const std::string& name, double in, double out) {
-  return OpJson(name, TensorJson(in, 0, 0, in), TensorJson(out, 0, 0, out));
-}
-
-TEST(MergeRanks, ExpertsNeedModules) {
-  DumpDir dir;
-  for (const char* rank : {"step0/rank0", "step0/rank1"}) {
-    dir.Rank(rank, "", Call("Torch.a.0.forward", 1, 2));
-  }
-  GraphSettings settings;
-  settings.target = dir.Path("step0");
-  settings.target_layout = Sizes(2, 1, 1, 1, 2);
-  const auto plan = PlanMerge(settings);
-  ASSERT_TRUE(plan.ok()) << plan.status().message();
-  MergeDecisions decisions;
-  const auto graph = BuildMergedGraph(*plan->graph.pairs[0].target_merge, &decisions);
-  ASSERT_FALSE(graph.ok());
-  EXPECT_NE(graph.status().message().find("which experts a rank has"), std::string::npos);
-}
-
 /// The weight of two ranks, 4 and 5.
 class WrongParts : public ::testing::Test {
  protected:
