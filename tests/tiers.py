@@ -96,8 +96,9 @@ CHOSEN = {
     "python/test_no_memory.py": ALL,
     "python/test_capture_safety.py": ALL,
     "python/test_examples.py": ("test_plain_loop", "test_trainer", "test_accelerate", "test_the_readme_*"),
-    # Megatron: layouts merged against one rank, checkpoints in each form against those of one rank.
+    # Megatron: layouts merged against one rank, with and without modules, checkpoints in each form against those of one rank.
     "megatron/test_megatron_checkpoints.py": ("*every_layout[tp2pp2]",),
+    "megatron/test_megatron_calls.py": ("*against_one_rank[ep2]", "*against_one_rank[tied_pp2]"),
     "megatron/test_megatron.py": ("*against_one_rank[tp2pp2-mix]", "*against_one_rank[tp2sp-mix]"),
     # MindSpore.
     **dict.fromkeys(

@@ -26,6 +26,16 @@ def at(layer, change, tp_rank=None):
     return before
 
 
+def of_rank(rank, before):
+    """A change on one rank of all."""
+
+    def on_rank(model, vp_stage):
+        if torch.distributed.get_rank() == rank:
+            before(model, vp_stage)
+
+    return on_rank
+
+
 def scaled(path, factor):
     def change(layer):
         with torch.no_grad():
@@ -189,6 +199,25 @@ def rotary(base):
     return before
 
 
+def one_expert(layer):
+    """Each token goes to the best expert alone."""
+    layer.mlp.router.topk = 1
+
+
+def doubled_weights(layer):
+    """What experts give counts twice."""
+    for expert in layer.mlp.experts.local_experts:
+        own = expert.forward
+        expert.forward = lambda hidden, weights, own=own: own(hidden, weights * 2)
+
+
+def not_combined(run):
+    """Gradients stay with the replica that made them."""
+    for chunk in run.chunks:
+        for group in chunk.bucket_groups:
+            group.start_grad_sync = group.finish_grad_sync = lambda *_, **__: None
+
+
 def regrouped(layer):
     """linear_qkv as queries, keys, values instead of group by group, as other programs write it."""
     attention = layer.self_attention
@@ -261,6 +290,24 @@ FAULTS = {
         "an expert's weight is wrong on one rank",
         at(1, scaled("mlp.experts.local_experts.1.linear_fc2.weight", 1.3), 1),
     ),
+    "second_expert_rank1": Fault(
+        "an expert's weight is wrong where expert parallel rank 1 has it",
+        of_rank(1, at(1, scaled("mlp.experts.local_experts.1.linear_fc2.weight", 1.3))),
+    ),
+    "first_expert_rank0": Fault(
+        "an expert's gate and up are wrong on rank 0",
+        of_rank(0, at(2, one_row("mlp.experts.local_experts.0.linear_fc1.weight", 3, 1.0))),
+    ),
+    "expert_all": Fault(
+        "an expert is wrong in each share", at(2, scaled("mlp.experts.local_experts.0.linear_fc1.weight", 1.2))
+    ),
+    "router_rank1": Fault(
+        "tokens of one rank go to other experts", of_rank(1, at(1, swapped_rows("mlp.router.weight", 0, 3)))
+    ),
+    "router_all": Fault("tokens go to other experts", at(2, swapped_rows("mlp.router.weight", 1, 2))),
+    "one_expert": Fault("tokens go to one expert instead of two", at(1, one_expert)),
+    "doubled_weights_rank1": Fault("weights of experts are doubled on one rank", of_rank(1, at(2, doubled_weights))),
+    "not_combined": Fault("gradients are not reduced over replicas", None, not_combined),
     "regrouped": Fault("q, k and v are stacked instead of grouped", at(2, regrouped)),
     "two_weights": Fault(
         "a norm and a later weight are wrong",

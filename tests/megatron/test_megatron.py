@@ -5,55 +5,14 @@ All run in the environment of megatron-core; tests/megatron/gpt.py has the model
 
 import json
 import sqlite3
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from graph_cases import run
-from launch import run_python
+from layouts import ONE, PAIRS, PP2, TP2, TP2PP2, assert_silent, has_rank, named, train, visualize
 
-HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.deep
 
 
-class Pair(NamedTuple):
-    """A layout and what stands for it on one rank: options of train.py, and of graph_visualize."""
-
-    layout: str
-    merge: tuple
-    one: str = ""
-
-
-ONE, TP2, PP2, TP2PP2 = ("1", "1", "1"), ("2", "2", "1"), ("2", "1", "2"), ("4", "2", "2")
-GPT = "gelu=1,bias=1,norm=LayerNorm,positions=learned_absolute,groups=4,tied=1"  # as GPT-2 and GPT-3 were
-PAIRS = {
-    "tp2": Pair("tp=2", TP2),
-    "pp2": Pair("pp=2", PP2),
-    "tp2pp2": Pair("tp=2,pp=2", TP2PP2),
-    "tp2sp": Pair("tp=2,sp=1", TP2),
-    "vpp2": Pair("pp=2,vpp=2", (*PP2, "--vpp", "2", "1")),
-    "ep2": Pair(
-        "experts=4,ep=2,dp=2,per_token=1", ("2", "1", "1", "--ep", "2", "1"), "experts=4,batches=2,per_token=1"
-    ),
-    # Each rank's loss is a mean over its own tokens: gradients are twice as large until they are averaged.
-    "ep2_mean": Pair("experts=4,ep=2,dp=2", ("2", "1", "1", "--ep", "2", "1"), "experts=4,batches=2"),
-    # Experts without tensor parallelism of their own lie over the ranks of that of the rest.
-    "ep2_over_tp2": Pair("tp=2,sp=1,experts=4,ep=2", ("2", "2", "1", "--ep", "2", "1"), "experts=4,custom_norm=1"),
-    "ep2_over_tp2dp2": Pair(
-        "tp=2,sp=1,experts=4,ep=2,dp=2,per_token=1",
-        ("4", "2", "1", "--ep", "2", "1"),
-        "experts=4,batches=2,per_token=1,custom_norm=1",
-    ),
-    "etp2": Pair("tp=2,sp=1,experts=4,etp=2", TP2, "experts=4,custom_norm=1"),
-    "distributed_optimizer": Pair("tp=2,distributed_optimizer=1", TP2, "distributed_optimizer=1"),
-    "overlap": Pair("tp=2,overlap=1", TP2),
-    "tied": Pair("tp=2,pp=2,tied=1", TP2PP2, "tied=1"),
-    "uneven": Pair("pp=2,first_layers=1", PP2),
-    "gpt_pp2": Pair(f"pp=2,{GPT}", PP2, GPT),
-    "gpt_tp2pp2": Pair(f"tp=2,pp=2,{GPT}", TP2PP2, GPT),
-    "qk_norm": Pair("tp=2,qk_norm=1,qkv_bias=0", TP2, "qk_norm=1,qkv_bias=0"),
-    "experts_pp2": Pair("experts=4,pp=2", PP2, "experts=4"),
-}
 ALONE = {"bf16": "bf16=1", "bf16_tp2pp2": "bf16=1,tp=2,pp=2", "recompute": "tp=2,recompute=full", "one": ""}
 FAULTS = {  # the path of the module that is to be named
     "qkv_rank1": "layers.2.self_attention.linear_qkv",
@@ -83,45 +42,6 @@ FAULTS = {  # the path of the module that is to be named
     "slight_rank1": "layers.2.mlp.linear_fc1",
     "final_norm": "final_layernorm",
 }
-
-
-def train(python, directory, *runs):
-    """Each run: (name, layout, further options)."""
-    arguments = []
-    for name, layout, *options in runs:
-        arguments += [*(["--then"] if arguments else []), directory / name, "--layout", layout, *options]
-    run_python(["-W", "ignore", HERE / "train.py", *arguments], python=python, cwd=directory, ours=False, fresh=True)
-
-
-def visualize(target, golden, merge, out, golden_merge=ONE):
-    options = list(merge[3:])
-    for name, *sizes in zip(("--rank_size", "--tp", "--pp"), merge, golden_merge):
-        options += [name, *sizes]
-    command = ["graph_visualize", "-tp", target / "step0", "-gp", golden / "step0", "-o", out, "--json", *options]
-    return json.loads(run(command).stdout)
-
-
-def unmatched_modules(summary):
-    db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
-    try:
-        rows = db.execute("select node_name, matched_node_link from tb_nodes where node_type = 0").fetchall()
-    finally:
-        db.close()
-    return [name for name, link in rows if name.startswith("Module.") and link in ("[]", "", None)]
-
-
-def assert_silent(summary, name):
-    verdict = summary["verdict"]
-    assert verdict["origins"] == [], verdict["text"]["en"]
-    assert (summary["error"], summary["suspect_ranks"]) == (0, [])
-    assert [f for f in summary["findings"] if f["kind"] in ("suspect_rank", "replica", "layout")] == []
-    # The copy of a tied embedding on the last stage has a gradient of its own.
-    left = [
-        node
-        for node in unmatched_modules(summary)
-        if not (name.startswith(("tied", "gpt")) and ".parameters_grad." in node)
-    ]
-    assert left == []
 
 
 @pytest.mark.parametrize("level", ["mix", "L0"])
@@ -165,68 +85,6 @@ def test_halves_of_a_layout_against_one_rank(megatron_python, tmp_path, size):
         assert summary["verdict"]["text"]["en"][0].startswith("No difference"), name
 
 
-CALLS = {
-    **{
-        name: PAIRS[name]
-        for name in ("tp2", "pp2", "tp2pp2", "tp2sp", "vpp2", "distributed_optimizer", "overlap", "uneven")
-    },
-    "qk_norm": PAIRS["qk_norm"],
-    "recompute": Pair("tp=2,recompute=full", TP2),
-    "bf16": Pair("tp=2,pp=2,bf16=1", TP2PP2, "bf16=1"),
-    "pp4": Pair("pp=4,micro_batches=4", ("4", "1", "4"), "micro_batches=4"),
-    "pp2_more_micro_batches": Pair("pp=2,micro_batches=4", PP2, "micro_batches=4"),
-}
-ALL_CALLS = ("Module.all_calls.Calls.forward.0", "Module.all_calls.Calls.backward.0")
-
-
-def calls_without_partner(summary):
-    """Of the golden run's model; what communicates is of its layout."""
-    db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
-    try:
-        query = (
-            "select node_name, matched_node_link, up_node from tb_nodes where node_type = 1 and data_source = 'Bench'"
-        )
-        rows = db.execute(query).fetchall()
-    finally:
-        db.close()
-    calls = [(name, link) for name, link, up in rows if up in ALL_CALLS and not name.startswith("Distributed.")]
-    assert calls
-    return [name for name, link in calls if link in ("[]", "", None)]
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_calls_of_a_layout_against_one_rank(megatron_python, tmp_path, name):
-    """Level L1, where no modules say what belongs together."""
-    pair = CALLS[name]
-    options = ("--level", "L1")
-    train(megatron_python, tmp_path, ("target", pair.layout, *options), ("golden", pair.one, *options))
-    summary = visualize(tmp_path / "target", tmp_path / "golden", pair.merge, tmp_path)
-    assert_silent(summary, name)
-    checks = ("Tensor.__eq__.", "Torch.all.")  # with sequence parallelism it makes fewer of them, and others
-    left = calls_without_partner(summary)
-    assert [call for call in left if not (name == "tp2sp" and call.startswith(checks))] == []
-    if name in ("tp2", "pp2", "tp2pp2", "tp2sp"):
-        assert_silent(visualize(tmp_path / "golden", tmp_path / "target", ONE, tmp_path, pair.merge), name)
-
-
-def test_calls_do_not_tell_the_experts_of_a_rank(megatron_python, tmp_path):
-    pair = PAIRS["ep2"]
-    options = ("--level", "L1")
-    train(megatron_python, tmp_path, ("target", pair.layout, *options), ("golden", pair.one, *options))
-    command = [
-        "graph_visualize",
-        "-tp",
-        tmp_path / "target" / "step0",
-        "-gp",
-        tmp_path / "golden" / "step0",
-        "-o",
-        tmp_path,
-    ]
-    done = run([*command, "--rank_size", "2", "1", "--tp", "1", "1", "--pp", "1", "1", "--ep", "2", "1"], check=False)
-    assert done.returncode == 3
-    assert "dump again at level L0 or mix" in done.stderr
-
-
 def test_experts_of_a_tensor_parallel_size_of_their_own(megatron_python, tmp_path):
     experts = "experts=4,groups=4,dispatcher=allgather"
     options = ("--level", "L0")
@@ -241,45 +99,6 @@ def test_experts_of_a_tensor_parallel_size_of_their_own(megatron_python, tmp_pat
     done = run([*command, "-o", tmp_path, *sizes], check=False)
     assert done.returncode == 3
     assert "each expert lies in 2 parts" in done.stderr
-
-
-CALLS_OF_FAULTS = {  # the calls that show it first, by what they are
-    "qkv_rank1": "Tensor.t_rank2.0",
-    "fc1_all": "Tensor.t.6",
-    "proj_rank0": "Tensor.t_rank2.5",
-    "norm_weight": "Torch.matmul_rank2.0",
-    "norm_rank1": "Torch.matmul.6",
-    "eps": "Torch.matmul.4",
-    "rotary_base": "Torch.outer.0",
-    "scale": "Functional.softmax_rank2.0",
-    "no_reduction": "Tensor.__add__.12",
-    "doubled_reduction": "Functional.dropout_rank2.1",
-    "nan_rank1": "Tensor.t_rank2.7",
-    "fc2_output": "Functional.dropout_rank2.2",
-    "gradient": "Tensor.matmul.4",
-    "gradient_rank1": "Tensor.matmul_rank2.12",
-    "key_bias": "Tensor.__add___rank2.7",
-    "gate_rank0": "Tensor.t.2",
-    "mask": "Functional.softmax.1",
-    "gelu": "Tensor.__mul___rank2.8",
-    "wrong_group": "Tensor.__add___rank2.4",
-    "no_backward_reduction": "Tensor.matmul.2",
-    "output_rank0": "Tensor.t_rank2.8",
-    "final_norm": "Torch.matmul_rank2.8",
-}
-
-
-def test_planted_faults_at_calls(megatron_python, tmp_path):
-    pair = PAIRS["tp2pp2"]
-    options = ("--level", "L1")
-    faults = ((name, pair.layout, *options, "--fault", name) for name in CALLS_OF_FAULTS)
-    train(megatron_python, tmp_path, ("golden", "", *options), *faults)
-    wrong = []
-    for name, call in CALLS_OF_FAULTS.items():
-        origins = visualize(tmp_path / name, tmp_path / "golden", pair.merge, tmp_path)["verdict"]["origins"]
-        if not (origins and origins[0]["op"].startswith(f"{call}.") and has_rank(origins[0], name)):
-            wrong.append((name, origins[:1]))
-    assert wrong == []
 
 
 BETWEEN = {"tp2": TP2, "pp2": PP2, "tp2pp2": TP2PP2, "tp2sp": TP2}
@@ -347,18 +166,6 @@ def test_the_same_run_twice(megatron_python, tmp_path, name):
             assert found["first"] == [], way
             for bits in (tmp_path / "bare").glob("bits*.json"):
                 assert (side / bits.name).read_text() == bits.read_text(), way
-
-
-def named(origins, path):
-    return bool(origins) and path in f"{origins[0]['module']}.{origins[0]['op']}"
-
-
-def has_rank(origin, fault):
-    """The rank of a fault that one has, and none of one that all have. Rows in another order leave no trace in statistics of a part."""
-    at = {rank % 2 for rank in origin["ranks"]}
-    if "_rank" not in fault or (fault == "heads_rank0" and not at):
-        return not at
-    return at == {int(fault[-1])}
 
 
 def test_an_expert_over_tensor_parallel_ranks(megatron_python, tmp_path):

@@ -45,7 +45,10 @@ def batches(layout, step):
     """The micro batches of this rank: {tokens, labels, position_ids, loss_mask, attention_mask}."""
     first = parallel_state.get_data_parallel_rank() if layout.dp > 1 else 0
     for number in range(layout.micro_batches):
-        parts = [tokens_of(layout, 10_000 + 1_000 * step + 10 * number + first + i) for i in range(layout.batches)]
+        parts = [
+            tokens_of(layout, 10_000 + 1_000 * step + 10 * number + first * layout.batches + i)
+            for i in range(layout.batches)
+        ]
         ids, mask = (torch.cat(part) for part in zip(*parts))
         future = torch.triu(torch.ones(1, 1, layout.seq, layout.seq), diagonal=1) > 0.5
         yield {
