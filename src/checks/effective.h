@@ -81,6 +81,11 @@ class EffectiveRun {
   void DeriveNorm();
   void DeriveNormEps(const std::string& norm);
   void DeriveOfOlmo();
+  void DeriveMeans();
+  bool DeriveMeanOfHooks(const ConfigSource& source);
+  void DeriveOfDetectron();
+  void DeriveMilestones();
+  void DeriveDivergence();
   void DerivePolicy();
   /// What a file of no known stack may say in another unit, or by a rule of its own.
   void ReadOtherUnits();
@@ -106,6 +111,7 @@ class EffectiveRun {
   void DeriveClipping();
   void DeriveData();
   void DeriveAdapter();
+  void AddModulesOfTorchtune(std::vector<std::string>* names);
   void DerivePrecision();
   void DeriveLossScale();
   /// A value that the files leave to the run: $(nproc).

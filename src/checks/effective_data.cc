@@ -68,6 +68,23 @@ void EffectiveRun::DeriveData() {
   From("data_path", "data_path", ConfigValue::Of(files));
 }
 
+/// It has flags for the other layers, and a name of its own for what follows the attention.
+void EffectiveRun::AddModulesOfTorchtune(std::vector<std::string>* names) {
+  for (std::string& name : *names) {
+    if (name == "output_proj") name = "o_proj";
+  }
+  for (const ConfigSource& source : configuration_.sources) {
+    if (source.dialect != ConfigDialect::kTorchtune) continue;
+    const auto on = [&](std::string_view key) {
+      const Setting* flag = source.Find(key);
+      if (flag) used_.insert_or_assign(flag->key, "lora_targets");
+      return flag && flag->value.AsBool().value_or(false);
+    };
+    if (on("model.apply_lora_to_mlp")) names->insert(names->end(), {"gate_proj", "up_proj", "down_proj"});
+    if (on("model.apply_lora_to_output")) names->emplace_back("lm_head");
+  }
+}
+
 /// Whether all weights are trained or an adapter.
 void EffectiveRun::DeriveAdapter() {
   std::string kind = Word("finetuning");
@@ -87,12 +104,17 @@ void EffectiveRun::DeriveAdapter() {
   if (const Fact* targets = Find("lora_targets")) {  // in no order
     std::vector<std::string> names;
     for (const ConfigValue& part : Parts(targets->value)) names.push_back(part.Shown());
+    if (Has(ConfigDialect::kTorchtune)) AddModulesOfTorchtune(&names);
     std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     From("lora_targets", "lora_targets", ConfigValue::Of(text));
   }
-  if (Word("lora_targets") == "all") From("lora_targets", "lora_targets", ConfigValue::Of("all-linear"));
+  // Those of a model without experts, whose routers count, too.
+  const bool all = Word("lora_targets") == "down_proj, gate_proj, k_proj, o_proj, q_proj, up_proj, v_proj";
+  if (Word("lora_targets") == "all" || (all && !IsMoe()))
+    From("lora_targets", "lora_targets", ConfigValue::Of("all-linear"));
   if (kind == "full") {
     for (const char* part : {"lora_rank", "lora_alpha", "lora_dropout", "lora_targets"}) facts_.erase(part);
   }

@@ -48,11 +48,10 @@ constexpr CommonName kCommonNames[] = {
 #undef MSP_COMMON
 };
 
-using NamesById = std::map<std::string_view, std::string_view>;
-
 /// What a dialect names quantities, those of the stack that it builds on included.
-NamesById NamesOf(ConfigDialect dialect) {  // NOLINT(misc-no-recursion): a stack builds on one that builds on none
-  NamesById out;
+std::map<std::string_view, std::string> NamesOf(
+    ConfigDialect dialect) {  // NOLINT(misc-no-recursion): a stack builds on one that builds on none
+  std::map<std::string_view, std::string> out;
   if (const StackKind* stack = FindStack(dialect)) out = NamesOf(stack->base);
   const size_t column = static_cast<size_t>(dialect);
   for (const QuantityNames& quantity : kQuantities) {
@@ -60,7 +59,11 @@ NamesById NamesOf(ConfigDialect dialect) {  // NOLINT(misc-no-recursion): a stac
     if (!quantity.keys[column - 1].empty()) out[quantity.id] = quantity.keys[column - 1];
   }
   for (const StackName& name : kNames) {
-    if (name.dialect == dialect) out[name.id] = name.keys;
+    if (name.dialect != dialect) continue;
+    std::string& keys = out[name.id];
+    // What a program of Lightning adds to the sections of its trainer has any name.
+    const bool more = dialect == ConfigDialect::kLightning && !keys.empty() && name.keys != "-";
+    keys = more ? std::string(name.keys) + "|" + keys : std::string(name.keys);
   }
   if (dialect == ConfigDialect::kOwn) {
     for (const CommonName& name : kCommonNames) out[name.id] = name.keys;
@@ -327,7 +330,12 @@ void EffectiveRun::ReadDefaults() {
   const bool second = std::any_of(configuration_.sources.begin(), configuration_.sources.end(), names_architecture);
   const bool fine_tuning = IsFineTuning(configuration_.sources);
   std::set<std::string_view> unknown;
+  const auto partial = [&](ConfigDialect dialect) {
+    return std::any_of(configuration_.sources.begin(), configuration_.sources.end(),
+                       [&](const ConfigSource& source) { return source.partial && source.dialect == dialect; });
+  };
   const auto read = [&](ConfigDialect dialect) {
+    if (partial(dialect) || configuration_.may_set_more) return;
     for (const DefaultValue& preset : kDefaults) {
       if (preset.dialect != dialect || Find(preset.id) || unknown.contains(preset.id) || open_.contains(preset.id))
         continue;
@@ -347,7 +355,7 @@ void EffectiveRun::ReadDefaults() {
     const StackKind* stack = FindStack(dialect);
     if (!stack) continue;
     read(dialect);
-    if (stack->base_defaults) read(stack->base);
+    if (stack->base_defaults && !partial(dialect)) read(stack->base);
   }
   for (const ConfigDialect dialect : dialects_) {
     if (dialect != ConfigDialect::kDeepSpeed && !FindStack(dialect)) read(dialect);

@@ -40,15 +40,16 @@ void EffectiveRun::DeriveOfPrograms() {
   DeriveOfOpenClip();
   DeriveOfNanoGpt();
   DeriveOfMmengine();
+  DeriveMeans();
+  DeriveOfDetectron();
+  DeriveMilestones();
   DeriveOwnBatch();
   DeriveLengths();
   const auto ratio = Number("ffn_ratio"), hidden = Number("hidden_size");
   if (ratio && hidden && !Find("intermediate_size")) {
     From("ffn_ratio", "intermediate_size", ConfigValue::Of(static_cast<int64_t>(std::floor(*ratio * *hidden))));
   }
-  if (const auto uses = Truth("policy_uses_kl"); uses && !*uses) {  // no divergence is added to the loss
-    From("policy_uses_kl", "policy_kl", ConfigValue::Of(0.0));
-  }
+  DeriveDivergence();
   // It decays by a share of the weights, not of the rate times the weights.
   const auto decay = Number("weight_decay"), rate = Number("lr");
   if (Contains(Word("optimizer"), "decoupled") && decay && rate && *rate > 0) {
@@ -110,6 +111,9 @@ void EffectiveRun::DeriveOfOlmo() {
       if (flag) used_.try_emplace(flag->key);
       return flag && flag->value.AsBool().value_or(false);
     };
+    for (const char* kind : {"default", "low_precision"}) {  // of torch.nn.LayerNorm
+      if (Word("normalization") == kind) From("normalization", "normalization", ConfigValue::Of("LayerNorm"));
+    }
     const bool rope = on("model.rope"), alibi = on("model.alibi");
     if (rope || alibi) {
       Set("position_code", ConfigValue::Of(rope ? "rope" : "alibi"),
@@ -256,6 +260,9 @@ void EffectiveRun::DeriveOfMmengine() {
       if (least) Set("min_lr", least->value, least->Origin());
       if (const Setting* share = member("eta_min_ratio")) Set("min_lr_ratio", share->value, share->Origin());
       if (const Setting* power = member("power")) Set("lr_power", power->value, power->Origin());
+      const Setting *falls = by_epoch ? nullptr : member("milestones"), *factor = member("gamma");
+      if (falls) Set("lr_milestones", falls->value, falls->Origin());
+      if (factor) Set("lr_gamma", factor->value, factor->Origin());
       if (end && !by_epoch) Set("decay_steps", end->value, end->Origin());
       if (const Setting* length = member("T_max"); length && !by_epoch && first) {
         Set("decay_steps", length->value, length->Origin());
@@ -287,6 +294,10 @@ void EffectiveRun::DeriveOwnBatch() {
       From("accumulation", "global_batch", ConfigValue::Of(static_cast<int64_t>(*micro * *steps)));
     }
   }
+  for (const ConfigSource& source : configuration_.sources) {  // of a loader that each process has
+    if (source.Find("loader.batch_size_per_device")) facts_.erase("plain_batch");
+  }
+  plain = Find("plain_batch");
   if (!plain || Find("micro_batch")) return;
   if (Find("global_batch")) return;
   From("plain_batch", "micro_batch", plain->value);

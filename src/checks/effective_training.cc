@@ -18,14 +18,12 @@ bool EffectiveRun::HasSchedulesOfTransformers() const {
 
 void EffectiveRun::DeriveWorld() {
   double per_node = 0, nodes = 1;
-  std::string origin;
+  std::string origin, alone;
   for (const Setting& option : configuration_.launcher) {
-    if (option.key == "alone") {  // python without a launcher
-      if (HasOwnProgram() && !Find("world_size")) Set("world_size", ConfigValue::Of(int64_t{1}), option.Origin(), true);
-      continue;
-    }
+    if (option.key == "alone") alone = option.Origin();  // python without a launcher
     const double value = option.value.AsNumber().value_or(0);
-    if (option.key == "nproc_per_node" || option.key == "num_gpus" || option.key == "num_processes")
+    if (option.key == "nproc_per_node" || option.key == "num_gpus" || option.key == "num_processes" ||
+        option.key == "nproc" || option.key == "n" || option.key == "np")
       per_node = value;
     else if (option.key == "nnodes" || option.key == "num_nodes")
       nodes = value > 0 ? value : 1;
@@ -56,8 +54,11 @@ void EffectiveRun::DeriveWorld() {
     nodes = std::max(1.0, hosts ? hosts->value.AsNumber().value_or(1) : 1);
     origin = cards->Origin();
   }
-  if (!Find("world_size") && per_node > 0) {
+  if (Find("world_size")) return;
+  if (per_node > 0) {
     Set("world_size", ConfigValue::Of(static_cast<int64_t>(per_node * nodes)), origin);
+  } else if (!alone.empty() && HasOwnProgram()) {
+    Set("world_size", ConfigValue::Of(int64_t{1}), alone, true);
   }
 }
 
@@ -195,6 +196,11 @@ void EffectiveRun::DeriveSchedule() {
   const Fact *ratio = Find("min_lr_ratio"), *least = Find("min_lr");
   const auto rate = Number("lr");
   const bool ends = !Has(ConfigDialect::kOpenRlhf) || Contains(schedule, "min_lr");  // it is for that schedule only
+  // Where it ends is in members that are not here.
+  if (Contains(schedule, "min_lr") && least && least->by_default && !ratio) {
+    facts_.erase("min_lr");
+    least = nullptr;
+  }
   if (ratio && rate && ends && (!least || (least->by_default && !ratio->by_default))) {
     From("min_lr_ratio", "min_lr", ConfigValue::Of(ratio->value.AsNumber().value_or(0) * *rate));
   }

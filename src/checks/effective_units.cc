@@ -51,6 +51,19 @@ void EffectiveRun::DeriveUnits() {
   }
 }
 
+/// A divergence counts in the loss, in the rewards, or not at all.
+void EffectiveRun::DeriveDivergence() {
+  const auto in_loss = Truth("policy_uses_kl"), in_rewards = Truth("policy_rewards_kl");
+  if (in_loss.value_or(false)) return;
+  if (in_rewards.value_or(false)) {
+    const Fact* told = Find("policy_kl_of_rewards");
+    if (!told) facts_.erase("policy_kl");
+    if (told) From("policy_kl_of_rewards", "policy_kl", ConfigValue(told->value));
+  } else if (in_loss) {
+    From("policy_uses_kl", "policy_kl", ConfigValue::Of(0.0));
+  }
+}
+
 /// Names of estimators of advantages.
 void EffectiveRun::DerivePolicy() {
   const std::string name = Word("policy_advantage");

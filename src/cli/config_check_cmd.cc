@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "cli/context/fail_on.h"
 #include "cli/context/register_commands.h"
 #include "jobs/ckpt_similarity.h"
+#include "jobs/configuration/checkpoint_settings.h"
 #include "jobs/configuration/config_pack.h"
 #include "jobs/configuration/rl_settings.h"
 #include "jobs/configuration/run_checklist.h"
@@ -161,6 +163,12 @@ Status RunConfigCheck(const CLI::App& command, const ConfigCheckArguments& given
   if (!given.target.empty()) return RunRules(given, context);
   if (!given.golden.empty())
     return UsageError(Msg("config_check -gp needs the run under test, -tp: see 'msprobe config_check --help'"));
+  if (std::ranges::all_of(given.compare, HoldsConfigurationOnly) && !given.compare.empty()) {
+    ConfigCheckArguments sides = given;  // the reference first, as with zip files
+    sides.golden = {given.compare[0]};
+    sides.target = {given.compare[1]};
+    return RunRules(sides, context);
+  }
   if (!given.compare.empty()) return RunCompare(given, as_json, older);
   if (!given.verl_compare.empty()) {
     return PrintRlReport(

@@ -20,7 +20,8 @@ bool IsPython(std::string_view word) {
 
 bool IsLauncher(std::string_view word) {
   word = BaseName(word);
-  return word == "torchrun" || word == "msrun" || word == "deepspeed" || word == "accelerate";
+  return word == "torchrun" || word == "msrun" || word == "deepspeed" || word == "accelerate" || word == "colossalai" ||
+         word == "composer" || word == "mpirun" || word == "horovodrun";
 }
 
 /// -1, -1e-5 and -.5 are values, -x and --x are not.
@@ -66,14 +67,6 @@ std::vector<ShellField> WordsOfText(const ShellField& text) {
   }
   take();
   return out;
-}
-
-/// Whether the word is what `bash -c` is to run.
-bool IsShellText(const std::vector<ShellField>& words, size_t at) {
-  if (at < 2) return false;
-  const std::string_view option = words[at - 1].text, shell = BaseName(words[at - 2].text);
-  return StartsWith(option, "-") && EndsWith(option, "c") && !StartsWith(option, "--") &&
-         (shell == "bash" || shell == "sh" || shell == "zsh");
 }
 
 /// A script that gets a whole command as one argument: its words as arguments of their own.
@@ -152,20 +145,26 @@ bool AddListed(const std::vector<ShellField>& words, size_t at, size_t* next, st
   return true;
 }
 
-/// A.B_C of yacs, which a value follows; a file has small letters.
-bool IsYacsKey(std::string_view word) {
-  return Contains(word, ".") && std::isupper(static_cast<unsigned char>(word[0])) &&
+bool IsUpperKey(std::string_view word) {
+  return !word.empty() && std::isupper(static_cast<unsigned char>(word[0])) &&
          std::all_of(word.begin(), word.end(), [](char c) {
            return std::isupper(static_cast<unsigned char>(c)) || std::isdigit(static_cast<unsigned char>(c)) ||
                   c == '_' || c == '.';
          });
 }
 
+/// A.B_C of yacs, which a value follows; a file has small letters.
+bool IsYacsKey(std::string_view word) { return Contains(word, ".") && IsUpperKey(word); }
+
 /// KEY VALUE pairs behind all options, as programs with a remainder of arguments take them; true if these are some.
 bool ReadPairs(const std::vector<ShellField>& words, size_t at, std::vector<Setting>* out) {
-  const bool begins = at + 1 < words.size() && IsYacsKey(words[at].text) && !IsYacsKey(words[at + 1].text);
+  bool begins = at + 1 < words.size(), nested = false;  // A.B among them
+  for (size_t i = at; i < words.size(); i += 2) {
+    begins = begins && IsUpperKey(words[i].text);
+    nested = nested || IsYacsKey(words[i].text);
+  }
   const auto option = [](const ShellField& word) { return IsOption(word.text); };
-  if (!begins || (words.size() - at) % 2 != 0 ||
+  if (!begins || !nested || (words.size() - at) % 2 != 0 ||
       std::any_of(words.begin() + static_cast<int64_t>(at), words.end(), option)) {
     return false;
   }
@@ -204,6 +203,7 @@ size_t ReadOptions(const std::vector<ShellField>& words, size_t at, bool launche
       if (launcher && (!values.empty() || EndsWith(words[next].text, ".py"))) break;
       if (!values.empty() && words[next].text.find('=') != std::string::npos) break;
       if (!values.empty() && IsYacsKey(words[next].text)) break;
+      if (values.size() == 1 && IsSettingsFile(values[0].text) && IsUpperKey(words[next].text)) break;
       values.push_back(ConfigValue::Of(words[next++].text));
     }
     Setting setting{KeyOf(word.text), ConfigValue::Of(true), word.file, word.line, WrittenName(word.text)};
@@ -245,6 +245,13 @@ void MoveLauncherOptions(LaunchCommand* out) {
 
 }  // namespace
 
+bool IsShellText(const std::vector<ShellField>& words, size_t at) {
+  if (at < 2) return false;
+  const std::string_view option = words[at - 1].text, shell = BaseName(words[at - 2].text);
+  return StartsWith(option, "-") && EndsWith(option, "c") && !StartsWith(option, "--") &&
+         (shell == "bash" || shell == "sh" || shell == "zsh");
+}
+
 bool IsSettingsFile(std::string_view name) {
   return EndsWith(name, ".yaml") || EndsWith(name, ".yml") || EndsWith(name, ".json") || EndsWith(name, ".toml");
 }
@@ -274,6 +281,7 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
     if (first == name) return false;
   }
   const bool alone = at == 0 || first == "nohup" || first == "exec" || first == "env" || first == "time";
+  out->by_slurm = first == "srun";
   const ShellField begins = words[at];
   bool module_next = false;
   while (at < words.size()) {
@@ -301,10 +309,10 @@ bool ReadLaunchCommand(const std::vector<ShellField>& packed, LaunchCommand* out
     if (const ConfigDialect dialect = DialectOfCommand(word);
         dialect != ConfigDialect::kUnknown && at + 1 < words.size()) {
       // What it is to do, if that is a word of its own: "tune run", "fairseq-hydra-train --config-dir conf".
-      const bool alone = IsOption(words[at + 1].text);
-      out->program = std::string(BaseName(word)) + (alone ? "" : " " + words[at + 1].text);
+      const bool bare = IsOption(words[at + 1].text);
+      out->program = std::string(BaseName(word)) + (bare ? "" : " " + words[at + 1].text);
       out->dialect = dialect;
-      at += alone ? 1 : 2;
+      at += bare ? 1 : 2;
       break;
     }
     if (IsLauncher(word)) {

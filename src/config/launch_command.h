@@ -15,7 +15,11 @@ struct LaunchCommand {
   std::vector<ShellField> files;   // words among those that are names of yaml, json or toml files
   std::string program;             // train.py, the module behind -m, or a command of a stack: "swift sft"
   ConfigDialect dialect = ConfigDialect::kUnknown;  // what the program takes
+  bool by_slurm = false;                            // srun starts it, once for each task
 };
+
+/// Whether the word is what `bash -c` is to run.
+bool IsShellText(const std::vector<ShellField>& words, size_t at);
 
 /// Whether this is the name of a file of settings.
 bool IsSettingsFile(std::string_view name);

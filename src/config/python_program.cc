@@ -7,49 +7,16 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "config/python_calls.h"
 #include "config/python_expression.h"
 #include "config/python_lines.h"
 
 namespace msprobe {
 namespace {
 
-constexpr size_t kMostSettings = 1 << 14, kMostCalls = 256;
+constexpr size_t kMostSettings = 1 << 14;
 constexpr size_t kLargestValue = 1 << 14, kMostKept = 1 << 21;  // as SizeOf() counts
 constexpr size_t kLongestCall = 1 << 14;                        // bytes of a line whose calls are read
-
-struct KnownCall {
-  std::string_view name;
-  ConfigDialect dialect;
-  std::string_view section, places;
-};
-
-constexpr KnownCall kCalls[] = {
-#define MSP_CALL(name, dialect, section, places) {name, ConfigDialect::dialect, section, places},
-#include "config/python_calls.def"
-#undef MSP_CALL
-};
-
-/// What PyTorch takes for an optimizer that a program is given without more.
-struct OptimizerDefault {
-  std::string_view name, key, value;
-};
-constexpr OptimizerDefault kOptimizerDefaults[] = {
-    {"AdamW", "lr", "0.001"},      {"AdamW", "beta1", "0.9"},         {"AdamW", "beta2", "0.999"},
-    {"AdamW", "eps", "1e-08"},     {"AdamW", "weight_decay", "0.01"}, {"Adam", "lr", "0.001"},
-    {"Adam", "beta1", "0.9"},      {"Adam", "beta2", "0.999"},        {"Adam", "eps", "1e-08"},
-    {"Adam", "weight_decay", "0"}, {"SGD", "momentum", "0"},          {"SGD", "weight_decay", "0"},
-    {"SGD", "nesterov", "False"}};
-
-/// Classes of models of transformers: their arguments are those of config.json.
-bool IsModelConfig(std::string_view name) {
-  for (const std::string_view other :
-       {"LoraConfig", "PeftConfig", "BitsAndBytesConfig", "GenerationConfig", "ConfigDict", "DataConfig", "TrainConfig",
-        "TrainingConfig", "OptimizerConfig", "OptimConfig", "RunConfig", "CheckpointConfig", "FailureConfig",
-        "ScalingConfig"}) {
-    if (name == other) return false;
-  }
-  return EndsWith(name, "Config") && name.size() > 6;
-}
 
 bool IsPythonName(std::string_view text) {
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
@@ -78,22 +45,16 @@ std::string_view WithoutHolder(std::string_view name) {
 
 class ProgramReader {
  public:
-  ProgramReader(const std::string& path, const std::vector<Setting>& given) : path_(path), given_(given) {}
+  ProgramReader(const std::string& path, const std::vector<Setting>& given, const PythonFiles& files)
+      : path_(path),
+        given_(given),
+        files_(files),
+        calls_(path, [this](std::string_view text) { return Value(text); }) {}
 
   StatusOr<PythonProgram> Read(std::string_view text) {
     const std::vector<PythonLine> lines = PythonLines(text);
-    for (const PythonLine& line : lines) {
-      const bool imports = StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
-      if (StartsWith(line.text, "from transformers")) {
-        for (const std::string_view name :
-             PythonArguments(std::string_view(line.text).substr(line.text.find("import") + 6))) {
-          const size_t begin = name.find_first_not_of("( ");
-          if (begin != std::string_view::npos) of_transformers_.insert(std::string(name.substr(begin)));
-        }
-      }
-      lightning_ = lightning_ || (imports && Contains(line.text, "lightning"));
-      ReadOptions(line);
-    }
+    for (const PythonLine& line : lines) ReadOptions(line);
+    calls_.Look(lines);
     ReadClasses(lines);
     for (const auto& [written, option] : out_.options) {
       for (const Setting& setting : given_) {
@@ -102,11 +63,13 @@ class ProgramReader {
         presets_[option.name] = bare ? option.bare : Typed(setting.value);
       }
     }
+    Compose(lines);
     for (const PythonLine& line : lines) {
       Enter(line);
       ReadLine(line);
       if (out_.settings.size() > kMostSettings) break;
     }
+    out_.calls = calls_.Take();
     return std::move(out_);
   }
 
@@ -144,9 +107,65 @@ class ProgramReader {
 
   ConfigValue Value(std::string_view text) {
     ConfigValue value = PythonValue(text, [this](std::string_view name) { return Lookup(name); });
+    if (const ConfigValue* name = LoadedBy(value)) value = files_.load ? files_.load(name->Shown()) : ConfigValue();
     const size_t size = SizeOf(value);
     if (size > kLargestValue || (kept_ += size) > kMostKept) return python::Open("large");
     return value;
+  }
+
+  /// The name of the file that a call reads settings from: yaml.safe_load(open("a.yaml")), OmegaConf.load("a.yaml");
+  /// null.
+  static const ConfigValue* LoadedBy(const ConfigValue& value) {
+    const auto call = [](const ConfigValue& one) {
+      const ConfigValue* name = one.IsMap() ? python::MemberOf(one, kPythonCall) : nullptr;
+      return name ? std::string_view(name->text) : std::string_view();
+    };
+    const std::string_view name = call(value);
+    const bool loads = EndsWith(name, "safe_load") || name == "yaml.load" || EndsWith(name, "OmegaConf.load") ||
+                       name == "json.load" || name == "toml.load" || name == "tomllib.load" ||
+                       name == "yaml.full_load" || EndsWith(name, "Config.fromfile") ||
+                       EndsWith(name, "load_hyperpyyaml");
+    if (!loads) return nullptr;
+    const ConfigValue* file = python::MemberOf(value, "0");
+    for (int i = 0; file && file->IsMap() && i < 3; ++i) {  // open(...), Path(...)
+      const std::string_view opens = call(*file);
+      if (opens != "open" && !EndsWith(opens, "Path") && !EndsWith(opens, ".open")) return nullptr;
+      file = python::MemberOf(*file, "0");
+    }
+    return file && file->IsText() && !python::IsOpenText(*file) ? file : nullptr;
+  }
+
+  /// @hydra.main(config_path="conf", config_name="config"), and the name of its function's parameter.
+  void Compose(const std::vector<PythonLine>& lines) {
+    for (size_t i = 0; i + 1 < lines.size(); ++i) {
+      const std::string_view text = lines[i].text;
+      if (!StartsWith(text, "@hydra.main(") || !files_.compose) continue;
+      std::string folder, name;
+      for (const std::string_view part : PythonArguments(text.substr(text.find('(') + 1))) {
+        const size_t equals = AssignmentOf(part);
+        const std::string_view key = equals == std::string_view::npos ? "" : Trimmed(part.substr(0, equals));
+        const ConfigValue value = equals == std::string_view::npos ? ConfigValue() : Value(part.substr(equals + 1));
+        if (key == "config_path" && value.IsText()) folder = value.text;
+        if (key == "config_name" && value.IsText()) name = value.text;
+      }
+      size_t at = i + 1;
+      while (at < lines.size() && StartsWith(lines[at].text, "@")) ++at;
+      const ConfigValue composed = files_.compose(folder, name);
+      const std::string_view def = at < lines.size() ? std::string_view(lines[at].text) : std::string_view();
+      const size_t open = def.find('(');
+      if (!StartsWith(def, "def ") || open == std::string_view::npos || !composed.IsMap()) continue;
+      const std::vector<std::string_view> parameters = PythonArguments(def.substr(open + 1));
+      if (parameters.empty()) continue;
+      names_[std::string(Trimmed(parameters[0].substr(0, parameters[0].find(':'))))] = composed;
+    }
+  }
+
+  /// with open("a.yaml") as f.
+  void ReadOpened(std::string_view text) {
+    const size_t as = text.rfind(" as ");
+    if (!StartsWith(text, "with ") || as == std::string_view::npos || !EndsWith(text, ":")) return;
+    const std::string_view name = Trimmed(text.substr(as + 4, text.size() - as - 5));
+    if (IsPythonName(name)) names_[std::string(name)] = Value(text.substr(5, as - 5));
   }
 
   void Enter(const PythonLine& line) {
@@ -170,10 +189,11 @@ class ProgramReader {
 
   void ReadLine(const PythonLine& line) {
     ReadDivided(line);
+    ReadOpened(line.text);
     ReadAssignment(line);
     const bool defines = StartsWith(line.text, "def ") || StartsWith(line.text, "class ") ||
                          StartsWith(line.text, "import ") || StartsWith(line.text, "from ");
-    if (!defines) ReadCalls(line);
+    if (!defines) calls_.Read(line);
   }
 
   void Add(const std::string& key, const ConfigValue& value, int line) {
@@ -187,6 +207,7 @@ class ProgramReader {
     } else {
       flat.push_back({key, value, path_, line});
     }
+    std::erase_if(flat, [](const Setting& one) { return EndsWith(one.key, "." + std::string(kPythonCall)); });
     if (out_.settings.size() + flat.size() > kMostSettings) return;
     for (Setting& setting : flat) out_.settings.push_back(std::move(setting));
   }
@@ -214,6 +235,10 @@ class ProgramReader {
     if (const size_t colon = left.find(':'); colon != std::string_view::npos) left = Trimmed(left.substr(0, colon));
     if (!IsPythonName(left)) return;
     ConfigValue value = Value(right);
+    if (value.IsMap() && LoadedBy(PythonValue(right, [this](std::string_view name) { return Lookup(name); }))) {
+      names_[std::string(left)] = std::move(value);  // which is a source of its own
+      return;
+    }
     if (left == "_base_") {
       if (value.IsText()) out_.bases.push_back(value.text);
       for (const ConfigValue& item : value.items) out_.bases.push_back(item.Shown());
@@ -231,6 +256,9 @@ class ProgramReader {
     if (in_class) presets_.try_emplace(key, value);
     if (!Settings() || made || python::IsOpenText(value) || key == "parser" || StartsWith(key, "__")) return;
     if (StartsWith(key, "_") && blocks_.empty()) return;
+    const bool groups = std::any_of(value.items.begin(), value.items.end(),
+                                    [](const ConfigValue& item) { return python::MemberOf(item, "params"); });
+    if (groups) return;  // of an optimizer, whose call says it
     Add(key, value, line.line);
   }
 
@@ -340,109 +368,22 @@ class ProgramReader {
     }
   }
 
-  /// Calls that say what is trained with, wherever they stand.
-  void ReadCalls(const PythonLine& line) {
-    const std::string_view text = line.text;
-    if (text.size() > kLongestCall || out_.calls.size() > kMostCalls) return;
-    for (size_t open = text.find('('); open != std::string_view::npos; open = text.find('(', open + 1)) {
-      size_t begin = open;
-      while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) || text[begin - 1] == '_' ||
-                           text[begin - 1] == '.')) {
-        --begin;
-      }
-      const std::string_view name = text.substr(begin, open - begin);
-      const size_t dot = name.rfind('.');
-      const std::string_view last = name.substr(dot == std::string_view::npos ? 0 : dot + 1);
-      if (StartsWith(name, "parser.")) continue;
-      for (const KnownCall& known : kCalls) {
-        if (known.name != last) continue;
-        AddCall(known, text.substr(open + 1), line.line);
-      }
-      // Those of transformers that are not listed one by one.
-      const bool schedule = StartsWith(last, "get_") && Contains(last, "_schedule") &&
-                            std::none_of(std::begin(kCalls), std::end(kCalls),
-                                         [&](const KnownCall& known) { return known.name == last; });
-      if (schedule && line.text.find('=') < begin) {
-        AddCall({last, ConfigDialect::kOwn, "scheduler", ",num_warmup_steps,num_training_steps"}, text.substr(open + 1),
-                line.line);
-      }
-      if (IsModelConfig(last)) {
-        const bool known = of_transformers_.contains(std::string(last));
-        AddCall({last, known ? ConfigDialect::kHfModel : ConfigDialect::kOwn, "", ""}, text.substr(open + 1),
-                line.line);
-      }
-    }
-  }
-
-  void AddCall(const KnownCall& call, std::string_view arguments, int line) {
-    if (call.dialect == ConfigDialect::kLightning && !lightning_) return;  // of transformers, or of one's own
-    ConfigSource source;
-    source.dialect = call.dialect;
-    source.path = path_;
-    const auto keyed = [&](std::string_view key) {
-      return call.section.empty() ? std::string(key) : std::string(call.section) + "." + std::string(key);
-    };
-    const std::vector<std::string_view> places = Split(call.places, ',');
-    size_t place = 0;
-    for (const std::string_view part : PythonArguments(arguments)) {
-      const size_t equals = AssignmentOf(part);
-      std::string_view name = equals == std::string_view::npos
-                                  ? (place < places.size() ? places[place] : std::string_view())
-                                  : Trimmed(part.substr(0, equals));
-      if (equals == std::string_view::npos) ++place;
-      if (StartsWith(Trimmed(part), "**") || name.empty()) {
-        const ConfigValue more = StartsWith(Trimmed(part), "**") ? Value(Trimmed(part).substr(2)) : ConfigValue();
-        for (const ConfigMember& member : more.members) {
-          if (member.first != kPythonCall) source.settings.push_back({keyed(member.first), member.second, path_, line});
-        }
-        continue;
-      }
-      if (name == "max_norm" && call.name == "clip_grad_norm_") name = "max_grad_norm";
-      const ConfigValue value = Value(equals == std::string_view::npos ? part : part.substr(equals + 1));
-      ConfigValue map;
-      map.kind = ConfigValue::Kind::kMap;
-      map.members.push_back({keyed(name), value});
-      Flatten(map, path_, line, &source.settings);
-    }
-    if (call.section == "loader" && !AnyShuffled(source)) return;  // of the data that is only looked at
-    if (call.section == "optimizer" || call.section == "scheduler") {
-      if (call.name != "get_scheduler")
-        source.settings.push_back({keyed("type"), ConfigValue::Of(call.name), path_, line});
-      AddDefaults(call, &source);
-    }
-    if (!source.settings.empty()) out_.calls.push_back(std::move(source));
-  }
-
-  static bool AnyShuffled(const ConfigSource& source) {
-    const Setting* shuffle = source.Find("loader.shuffle");
-    return !shuffle || shuffle->value.AsBool().value_or(true);
-  }
-
-  static void AddDefaults(const KnownCall& call, ConfigSource* source) {
-    for (const OptimizerDefault& preset : kOptimizerDefaults) {
-      if (preset.name != call.name || source->Find("optimizer." + std::string(preset.key))) continue;
-      if (StartsWith(preset.key, "beta") && source->Find("optimizer.betas")) continue;
-      source->settings.push_back(
-          {"optimizer." + std::string(preset.key), PythonScalar(preset.value), "default of PyTorch", 0});
-    }
-  }
-
   const std::string& path_;
   const std::vector<Setting>& given_;
+  const PythonFiles& files_;
+  PythonCallReader calls_;
   PythonProgram out_;
   std::vector<Block> blocks_;
   std::map<std::string, ConfigValue, std::less<>> names_, presets_, made_;  // options and fields; of classes
-  std::set<std::string> of_transformers_;                                   // names that are imported from there
-  bool lightning_ = false;
-  size_t kept_ = 0;  // of all values, as SizeOf() counts
+  size_t kept_ = 0;                                                         // of all values, as SizeOf() counts
 };
 
 }  // namespace
 
 StatusOr<PythonProgram> ReadPythonProgram(std::string_view text, const std::string& path,
-                                          const std::vector<Setting>& given) {
+                                          const std::vector<Setting>& given, const PythonFiles& files) {
   if (!IsUtf8(text)) return BadInput(Msg("{} is not UTF-8 text: save it as UTF-8", path));
-  return ProgramReader(path, given).Read(text);
+  return ProgramReader(path, given, files).Read(text);
 }
 
 void NameByOptions(const PythonProgram& program, std::vector<Setting>* arguments) {

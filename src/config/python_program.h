@@ -2,6 +2,7 @@
 // calls. It is read, never run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,10 +27,16 @@ struct PythonProgram {
   std::map<std::string, PythonOption, std::less<>> options;  // by the names that a command writes, without dashes
 };
 
+/// Files of settings that a program reads; each gives a map, null of one that is not here.
+struct PythonFiles {
+  std::function<ConfigValue(const std::string& name)> load = {};  // yaml.safe_load(open(name))
+  std::function<ConfigValue(const std::string& folder, const std::string& name)> compose = {};  // @hydra.main
+};
+
 /// `given`: what the command that starts it sets. Names that an option, a field or a top-level setting has take their
 /// value from there.
 StatusOr<PythonProgram> ReadPythonProgram(std::string_view text, const std::string& path,
-                                          const std::vector<Setting>& given);
+                                          const std::vector<Setting>& given, const PythonFiles& files = {});
 
 /// Arguments of a command under the names that the program has for them: "b" is batch_size, a bare --no-shuffle is
 /// shuffle = False.

@@ -109,6 +109,40 @@ L.Trainer(max_steps=10).fit(Net(lr=0.5))
   EXPECT_EQ(ValueOf(program.environment, "NCCL_ALGO"), "Ring");
 }
 
+TEST(PythonProgram, CallsThatStandForCallsAndParameterGroups) {
+  const PythonProgram program = Read(R"(
+from functools import partial
+import torch
+groups = [{"params": a, "weight_decay": 0.2}, {"params": b, "weight_decay": 0.0}]
+opt = torch.optim.AdamW(groups, lr=0.5)
+make = partial(torch.optim.SGD, lr=0.25, **more())
+other = torch.optim.Adam(choose(model), lr=0.125)
+)");
+  ASSERT_EQ(program.calls.size(), 3U);
+  EXPECT_EQ(ValueOf(program.calls[0].settings, "optimizer.group_weight_decay"), "0.2");
+  EXPECT_EQ(ValueOf(program.calls[0].settings, "optimizer.undecayed_groups"), "True");
+  EXPECT_EQ(program.calls[0].Find("optimizer.weight_decay"), nullptr);
+  EXPECT_EQ(ValueOf(program.calls[1].settings, "optimizer.lr"), "0.25");
+  EXPECT_TRUE(program.calls[1].partial);
+  EXPECT_EQ(program.calls[1].Find("optimizer.momentum"), nullptr);  // it may be among the others
+  EXPECT_EQ(ValueOf(program.calls[2].settings, "optimizer.eps"), "1e-08");
+  EXPECT_EQ(program.calls[2].Find("optimizer.weight_decay"), nullptr);  // groups may have their own
+}
+
+TEST(PythonProgram, DefaultsAreThoseOfItsLibrary) {
+  const PythonProgram program = Read("from keras.optimizers import Adam\nopt = Adam(learning_rate=0.5)\n");
+  ASSERT_EQ(program.calls.size(), 1U);
+  EXPECT_EQ(ValueOf(program.calls[0].settings, "optimizer.eps"), "1e-07");
+}
+
+TEST(ShellPatterns, WhatASlurmJobAsksFor) {
+  const SlurmJob job = SlurmJobOf("#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -n 16\n#SBATCH --gres=gpu:h100:8\n");
+  EXPECT_EQ(job.nodes, 2);
+  EXPECT_EQ(job.tasks_per_node, 8);
+  EXPECT_EQ(job.gpus_per_node, 8);
+  EXPECT_EQ(SlurmJobOf("echo #SBATCH --nodes=2\n").nodes, 0);
+}
+
 TEST(ShellPatterns, WhatFollowsAName) {
   EXPECT_EQ(ChangedBy("Llama-7B", "##*-"), "7B");
   EXPECT_EQ(ChangedBy("a.b.c", "//./_"), "a_b_c");

@@ -66,6 +66,14 @@ const ConfigValue* MemberOf(const ConfigValue& map, std::string_view name) {
   return nullptr;
 }
 
+bool StandsForCall(std::string_view name) {
+  for (const std::string_view one :
+       {"run.Config", "run.Partial", "fdl.Config", "fdl.Partial", "partial", "functools.partial", "Partial"}) {
+    if (name == one) return true;
+  }
+  return false;
+}
+
 /// A class, or a constant of a library.
 bool IsConstant(std::string_view name) {
   const size_t dot = name.rfind('.');
@@ -96,7 +104,9 @@ ConfigValue Item(const ConfigValue& value, const ConfigValue& index) {
 }
 
 ConfigValue Called(const std::string& name, ConfigValue given) {
-  if (name == "dict" || EndsWith(name, "ConfigDict") || EndsWith(name, "EasyDict") || name == "Namespace") return given;
+  if (name == "dict" || EndsWith(name, "ConfigDict") || EndsWith(name, "EasyDict") || EndsWith(name, "AttributeDict") ||
+      EndsWith(name, "AttrDict") || EndsWith(name, "SimpleNamespace") || name == "Namespace")
+    return given;
   const ConfigValue* first = given.members.empty() ? nullptr : &given.members[0].second;
   const auto number = first ? NumberOf(*first) : std::nullopt;
   if (name == "int" || name == "round" || name == "float") {
@@ -122,6 +132,15 @@ ConfigValue Called(const std::string& name, ConfigValue given) {
     const ConfigValue* preset = MemberOf(given, "default");
     if (!preset && !(preset = MemberOf(given, "default_factory"))) preset = name == "field" ? nullptr : first;
     return preset ? *preset : Open(name);
+  }
+  if (StandsForCall(name) && first && first->IsText() && given.members[0].first == "0") {
+    const std::string called = IsOpenText(*first) ? first->text.substr(2, first->text.size() - 3) : first->text;
+    given.members.erase(given.members.begin());
+    for (ConfigMember& member : given.members) {
+      if (IsDigits(member.first) && member.first.size() < 6) member.first = std::to_string(std::stoi(member.first) - 1);
+    }
+    given.members.insert(given.members.begin(), {std::string(kPythonCall), ConfigValue::Of(called)});
+    return given;
   }
   given.members.insert(given.members.begin(), {std::string(kPythonCall), ConfigValue::Of(name)});
   return given;

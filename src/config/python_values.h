@@ -36,6 +36,8 @@ std::optional<bool> Truthy(const ConfigValue& value);
 const ConfigValue* MemberOf(const ConfigValue& map, std::string_view name);
 /// Whether this is the name of a class, or of a constant of a library: torch.bfloat16.
 bool IsConstant(std::string_view name);
+/// Whether it stands for a call of what it is given first: run.Config(X, a=1), partial(X, a=1).
+bool StandsForCall(std::string_view name);
 /// list * times.
 ConfigValue Repeated(const ConfigValue& list, int64_t times);
 /// value[index].

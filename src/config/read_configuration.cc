@@ -1,7 +1,6 @@
 #include "config/read_configuration.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/file.h"
 #include "base/message.h"
@@ -19,8 +18,6 @@ namespace {
 
 constexpr size_t kMaxPackageList = 1 << 20;
 constexpr size_t kLongestFirstLine = 256;
-constexpr size_t kMostBases = 16;  // nested ones
-constexpr size_t kMostNamed = 1'000;
 
 /// The file that a word of a script names: beside the script, where the command is run, or given under another folder;
 /// "" if it is not here.
@@ -85,60 +82,6 @@ std::vector<std::string_view> KeysOf(const std::vector<Setting>& settings) {
   return out;
 }
 
-/// Whether both are one file.
-bool SameFile(const std::string& a, const std::string& b) {
-  std::error_code failed;
-  return a == b || std::filesystem::equivalent(a, b, failed);
-}
-
-/// Files that a file of settings begins with: `_base_: ../base.yaml`, `defaults` of hydra.
-std::vector<std::string> BasesOf(const ConfigSource& source) {
-  std::vector<std::string> out;
-  const auto add = [&](const ConfigValue& value) {
-    if (value.IsText() && IsSettingsFile(value.text)) out.push_back(value.text);
-  };
-  for (const Setting& setting : source.settings) {
-    const bool base = setting.key == "_BASE_" || setting.key == "_base_" || setting.key == "__base__" ||
-                      setting.key == "base_config" || setting.key == "inherit_from" || setting.key == "_base";
-    if (base && setting.value.IsList()) std::for_each(setting.value.items.begin(), setting.value.items.end(), add);
-    if (base) add(setting.value);
-    if (setting.key == "defaults" && setting.value.IsList()) {
-      for (const ConfigValue& item : setting.value.items) {
-        if (item.IsText() && item.text != "_self_") out.push_back(item.text + ".yaml");
-      }
-    }
-  }
-  return out;
-}
-
-/// The settings of a file behind those of the files that it begins with.
-// NOLINTNEXTLINE(misc-no-recursion): kMostBases
-StatusOr<ConfigSource> ReadWithBases(const std::string& path, Configuration* out, std::vector<std::string> above = {}) {
-  MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadSettingsFile(path));
-  std::vector<Setting> all;
-  above.push_back(path);
-  const auto begun = [&](const std::string& file) {
-    return std::any_of(above.begin(), above.end(), [&](const std::string& one) { return SameFile(one, file); });
-  };
-  for (const std::string& base : BasesOf(source)) {
-    const std::string named = JoinPath(std::string(DirName(path)), base);
-    const std::string given = IsRegularFile(named) ? named : NamedFile(base, path, *out);
-    if (given.empty() || begun(given) || above.size() > kMostBases || out->named.size() > kMostNamed) {
-      out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", path, OneLine(base)));
-      out->unread.push_back(OneLine(base));
-      continue;
-    }
-    MSP_ASSIGN_OR_RETURN(ConfigSource below, ReadWithBases(given, out, above));
-    out->named.push_back(given);
-    std::move(below.settings.begin(), below.settings.end(), std::back_inserter(all));
-  }
-  if (all.empty()) return source;
-  std::move(source.settings.begin(), source.settings.end(), std::back_inserter(all));
-  source.settings = std::move(all);
-  source.dialect = GuessDialect(source.settings);
-  return source;
-}
-
 /// The file of a program: train.py, or package/train.py of `-m package.train`.
 std::string ProgramFile(const LaunchCommand& command, const std::string& script, const Configuration& known) {
   std::string name = command.program;
@@ -192,15 +135,44 @@ Status AddProgram(const std::string& program, LaunchCommand* command, ConfigDial
   return OkStatus();
 }
 
+/// A program that is here is of the stack that its name tells only where it imports it. Of one that is, what its own
+/// calls give a stack counts beside the arguments.
+Status AddNamedProgram(const std::string& program, LaunchCommand* command, Configuration* out) {
+  MSP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(program));
+  if (!ImportsStack(file.text(), command->dialect)) {
+    command->dialect = ConfigDialect::kUnknown;
+    return OkStatus();
+  }
+  const size_t first = out->sources.size();
+  MSP_RETURN_IF_ERROR(AddPythonFile(program, ConfigDialect::kUnknown, &command->arguments, out));
+  const StackKind* stack = FindStack(command->dialect);
+  if (stack && stack->base == ConfigDialect::kHfTrainer) return OkStatus();
+  const auto own = [](const ConfigSource& source) {
+    return source.dialect == ConfigDialect::kUnknown || source.dialect == ConfigDialect::kOwn;
+  };
+  out->sources.erase(std::remove_if(out->sources.begin() + static_cast<int64_t>(first), out->sources.end(), own),
+                     out->sources.end());
+  return OkStatus();
+}
+
 Status AddCommand(LaunchCommand command, const std::string& path, const std::vector<WrittenFile>& written,
                   Configuration* out) {
   std::vector<ConfigSource> later;
   ConfigDialect of_files = ConfigDialect::kUnknown;
-  const std::string program =
-      command.dialect == ConfigDialect::kUnknown ? ProgramFile(command, path, *out) : std::string();
+  const std::string program = ProgramFile(command, path, *out);
+  out->programs.push_back(std::string(BaseName(command.program)));
   ConfigDialect of_program = ConfigDialect::kUnknown;
   bool configures = false;
-  if (!program.empty()) {
+  if (!program.empty() && command.dialect != ConfigDialect::kUnknown) {
+    MSP_RETURN_IF_ERROR(AddNamedProgram(program, &command, out));
+  }
+  if (command.arguments.empty() && command.files.empty() && program.empty()) {
+    // Whatever it sets stands in it.
+    out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", path, OneLine(command.program)));
+    out->Miss(OneLine(command.program));
+    command.dialect = ConfigDialect::kUnknown;
+  }
+  if (!program.empty() && command.dialect == ConfigDialect::kUnknown) {
     MSP_RETURN_IF_ERROR(AddProgram(program, &command, &of_program, &configures, out));
   } else if (command.dialect == ConfigDialect::kUnknown) {
     command.dialect = DialectOfOptions(command.program, KeysOf(command.arguments));
@@ -211,7 +183,16 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
     if (named.empty() && !text) {
       const std::string at = file.line > 0 ? file.file + ":" + std::to_string(file.line) : file.file;
       out->notes.push_back(Msg("{}: {} is not here; what it sets is not known", at, OneLine(file.text)));
-      if (IsSettingsFile(file.text)) out->unread.push_back(OneLine(file.text));
+      const auto names = [&](const Setting& setting) {
+        return setting.value.IsText() && setting.value.text == file.text;
+      };
+      const auto of_part = [&](const Setting& setting) {
+        return names(setting) && StartsWith(setting.key, "deepspeed");
+      };
+      const bool part = std::any_of(command.launcher.begin(), command.launcher.end(), names) ||
+                        std::any_of(command.arguments.begin(), command.arguments.end(), of_part);
+      const bool alone = EndsWith(file.text, ".py") && FilesOf(command, *out).size() == 1;
+      if (IsSettingsFile(file.text) || alone) out->Miss(OneLine(file.text), !part);
       continue;
     }
     if (!text && EndsWith(named, ".py")) {
@@ -221,8 +202,10 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
       out->named.push_back(named);
       continue;
     }
-    MSP_ASSIGN_OR_RETURN(ConfigSource source,
-                         text ? ReadSettingsText(text->text, text->name) : ReadWithBases(named, out));
+    const auto loaded = [&](const std::string& one) { return SameFile(one, named); };
+    if (!text && std::any_of(out->named.begin(), out->named.end(), loaded)) continue;  // by the program
+    MSP_ASSIGN_OR_RETURN(ConfigSource source, text ? ReadSettingsText(text->text, text->name)
+                                                   : ReadWithBases(named, &command.arguments, out));
     const auto yaml = std::find_if(command.arguments.begin(), command.arguments.end(), [&](const Setting& s) {
       return s.key == "yaml_cfg" && s.value.IsText() && s.value.text == file.text;
     });
@@ -248,6 +231,18 @@ Status AddCommand(LaunchCommand command, const std::string& path, const std::vec
   std::move(later.begin(), later.end(), std::back_inserter(out->sources));
   out->launcher.insert(out->launcher.end(), command.launcher.begin(), command.launcher.end());
   return OkStatus();
+}
+
+/// Processes of a job of Slurm that no other launcher makes more of.
+void AddTasks(const SlurmJob& job, const std::string& path, LaunchCommand* command) {
+  const bool starts = command->by_slurm || command->dialect == ConfigDialect::kNeox;  // whose launcher asks Slurm
+  const bool counted = std::any_of(command->launcher.begin(), command->launcher.end(), [](const Setting& option) {
+    return option.key == "nproc_per_node" || option.key == "num_processes" || option.key == "num_gpus";
+  });
+  if (!starts || counted || job.tasks_per_node <= 0) return;
+  std::erase_if(command->launcher, [](const Setting& option) { return option.key == "alone"; });
+  command->launcher.push_back({"nproc_per_node", ConfigValue::Of(int64_t{job.tasks_per_node}), path});
+  command->launcher.push_back({"nnodes", ConfigValue::Of(int64_t{std::max(1, job.nodes)}), path});
 }
 
 /// A script that is a file, or inside of one; `found`: whether a command of it starts a training.
@@ -276,6 +271,7 @@ Status AddScriptText(std::string_view script, const std::string& path, bool* sta
     out->notes.push_back(Msg("{}: several commands start Python; the one with the most arguments is read ({})", path,
                              OneLine(last.program)));
   }
+  AddTasks(reading.job, path, &last);
   return AddCommand(std::move(last), path, reading.written, out);
 }
 
@@ -304,7 +300,7 @@ StatusOr<FileKind> KindOf(const std::string& path) {
 
 /// A file of settings, and of one that describes a job what it runs.
 Status AddSettings(const std::string& path, Configuration* out) {
-  MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadWithBases(path, out));
+  MSP_ASSIGN_OR_RETURN(ConfigSource source, ReadWithBases(path, nullptr, out));
   bool starts = false;
   if (const std::string script = EmbeddedScript(source); !script.empty()) {
     MSP_RETURN_IF_ERROR(AddScriptText(script, path, &starts, out));
@@ -321,7 +317,7 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
   MSP_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
   for (const char* name : {".hydra/config.yaml", "files/config.yaml"}) names.emplace_back(name);  // of hydra, of wandb
   const size_t sources = out->sources.size(), packages = out->packages.size();
-  std::vector<std::string> scripts;
+  std::vector<std::string> scripts, programs, unknown;
   for (const std::string& name : names) {
     const std::string file = JoinPath(path, name);
     if (!IsRegularFile(file)) continue;
@@ -331,7 +327,10 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
     } else if (kind == FileKind::kSettings) {
       out->given.push_back(file);
       auto source = ReadSettingsFile(file);
+      if (source.ok() && source->dialect == ConfigDialect::kUnknown) unknown.push_back(file);
       if (source.ok() && source->dialect != ConfigDialect::kUnknown) out->sources.push_back(std::move(*source));
+    } else if (kind == FileKind::kPython) {
+      programs.push_back(file);
     } else if (kind == FileKind::kText) {
       Configuration log;  // many logs hold none
       if (!AddFile(file, &log).ok()) continue;
@@ -340,6 +339,9 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
     }
   }
   for (const std::string& script : scripts) MSP_RETURN_IF_ERROR(AddScript(script, out));
+  // Nothing starts it: what is alone there is meant.
+  if (scripts.empty() && programs.size() == 1) MSP_RETURN_IF_ERROR(AddFile(programs[0], out));
+  if (out->sources.size() == sources && unknown.size() == 1) MSP_RETURN_IF_ERROR(AddFile(unknown[0], out));
   return out->sources.size() > sources || out->packages.size() > packages;
 }
 
@@ -362,6 +364,7 @@ Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no
     // What a command that starts it sets counts more.
     if (std::any_of(out->sources.begin(), out->sources.end(), was_read)) return OkStatus();
     std::vector<Setting> none;
+    out->programs.push_back(std::string(BaseName(path)));
     return AddPythonFile(path, ConfigDialect::kUnknown, &none, out);
   }
   if (kind == FileKind::kSettings) {

@@ -8,7 +8,6 @@
 #include "config/log_settings.h"
 #include "config/python_literal.h"
 #include "config/read_configuration.h"
-#include "config/secrets.h"
 
 namespace msprobe {
 namespace {
@@ -274,32 +273,6 @@ TEST(PythonLiteral, IsBounded) {
   ASSERT_TRUE(value.ok()) << ErrorOf(value.status());
   EXPECT_EQ(value->members[1].second.Shown(), "call(1, [2])");
   EXPECT_EQ(end, 48u);
-}
-
-TEST(Secrets, ByNameAndByShape) {
-  for (const auto& [name, value] :
-       std::vector<std::pair<std::string, std::string>>{{"WANDB_API_KEY", "x"},
-                                                        {"wandb-api-key", "abc"},
-                                                        {"db_password", "1"},
-                                                        {"proxy", "http://user:pw@host:80/"},
-                                                        {"x", "hf_abcdefghijklmnopqrstuvwx"},
-                                                        {"note", "use sk-abcdefghijklmnopqrstuv please"},
-                                                        {"hf_token", "9Zq1xY72bcD03kfLmn45PQ"},
-                                                        {"awsSecretAccess", "a"}}) {
-    EXPECT_TRUE(IsSecret(name, value)) << name;
-  }
-  for (const auto& [name, value] :
-       std::vector<std::pair<std::string, std::string>>{{"pad_token", "<pad>"},
-                                                        {"eos_token_id", "151643"},
-                                                        {"num_key_value_heads", "8"},
-                                                        {"tokenizer", "GPT2BPETokenizer"},
-                                                        {"data_path", "/data/a_text_document_0123456789ABC"},
-                                                        {"max_tokens", "8192"},
-                                                        {"url", "http://host:80/a@b"}}) {
-    EXPECT_FALSE(IsSecret(name, value)) << name;
-  }
-  EXPECT_TRUE(IsTrainingVariable("HCCL_DETERMINISTIC"));
-  EXPECT_FALSE(IsTrainingVariable("HOME"));
 }
 
 }  // namespace

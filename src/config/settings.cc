@@ -40,6 +40,27 @@ const Setting* ConfigSource::Find(std::string_view key) const {
   return nullptr;
 }
 
+ConfigValue Nested(const std::vector<Setting>& settings) {
+  ConfigValue out;
+  out.kind = ConfigValue::Kind::kMap;
+  for (const Setting& setting : settings) {
+    ConfigValue* at = &out;
+    for (const std::string_view part : Split(setting.key, '.')) {
+      if (!at->IsMap()) *at = {};
+      at->kind = ConfigValue::Kind::kMap;
+      auto member = std::find_if(at->members.begin(), at->members.end(),
+                                 [&](const ConfigMember& one) { return one.first == part; });
+      if (member == at->members.end()) {
+        at->members.push_back({std::string(part), {}});
+        member = at->members.end() - 1;
+      }
+      at = &member->second;
+    }
+    *at = setting.value;
+  }
+  return out;
+}
+
 void Flatten(const ConfigValue& value, const std::string& file, int line, std::vector<Setting>* out) {
   FlattenInto(value, "", file, line, out);
 }
@@ -112,12 +133,22 @@ ConfigDialect GuessDialect(const std::vector<Setting>& settings) {
 void ResolveReferences(std::vector<Setting>* settings) {
   std::unordered_map<std::string_view, const Setting*> by_key;
   for (const Setting& setting : *settings) by_key[setting.key] = &setting;
-  const auto resolve_once = [&](ConfigValue* value) {
+  // ${a.b} from the top, ${.b} beside the setting, ${..b} a level above.
+  const auto from_top = [](std::string_view name, std::string_view key) {
+    if (!StartsWith(name, ".")) return std::string(name);
+    while (StartsWith(name, ".")) {
+      name.remove_prefix(1);
+      const size_t dot = key.rfind('.');
+      key = key.substr(0, dot == std::string_view::npos ? 0 : dot);
+    }
+    return (key.empty() ? "" : std::string(key) + ".") + std::string(name);
+  };
+  const auto resolve_once = [&](ConfigValue* value, std::string_view key) {
     const size_t begin = value->text.find("${");
     if (begin == std::string::npos) return false;
     const size_t end = value->text.find('}', begin);
     if (end == std::string::npos) return false;
-    const auto found = by_key.find(std::string_view(value->text).substr(begin + 2, end - begin - 2));
+    const auto found = by_key.find(from_top(std::string_view(value->text).substr(begin + 2, end - begin - 2), key));
     if (found == by_key.end()) return false;
     if (begin == 0 && end + 1 == value->text.size()) {
       *value = ConfigValue(found->second->value);
@@ -130,7 +161,8 @@ void ResolveReferences(std::vector<Setting>* settings) {
   std::vector<ConfigValue> resolved;
   for (const Setting& setting : *settings) {
     resolved.push_back(setting.value);
-    for (int i = 0; i < kMaxReferences && resolved.back().IsText() && resolve_once(&resolved.back()); ++i) {
+    for (int i = 0; i < kMaxReferences && resolved.back().IsText() && resolve_once(&resolved.back(), setting.key);
+         ++i) {
     }
   }
   for (size_t i = 0; i < settings->size(); ++i) (*settings)[i].value = std::move(resolved[i]);

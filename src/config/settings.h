@@ -28,6 +28,7 @@ struct ConfigSource {
   ConfigDialect dialect = ConfigDialect::kUnknown;
   std::string path;
   std::vector<Setting> settings;
+  bool partial = false;  // what else it sets is not known, so that nothing follows from what it does not set
 
   const Setting* Find(std::string_view key) const;
 };
@@ -38,14 +39,25 @@ struct Configuration {
   std::vector<Setting> environment;   // variables that scripts export, or a pack holds
   std::vector<Setting> launcher;      // options of torchrun, msrun, ...: nproc_per_node, nnodes, worker_num, ...
   std::vector<std::pair<std::string, std::string>> packages;  // name, version
+  std::vector<std::string> programs;                          // that train: names of files and modules
   std::vector<std::string> given;   // all files of this run, where a command names one of them
   std::vector<std::string> named;   // files that a command names, which are read before it
   std::vector<std::string> unread;  // files of settings that others name and that are not here
+  bool may_set_more = false;        // one of those is the run's own, so that nothing follows from what is not set
   std::vector<Message> notes;       // what could not be read for certain, for people
+
+  /// A file that is not here; `own`: it may set anything of the run.
+  void Miss(const std::string& name, bool own = true) {
+    unread.push_back(name);
+    may_set_more = may_set_more || own;
+  }
 };
 
 /// Leaves of a map with dotted keys; a list of plain values is one leaf, of others each element is a level.
 void Flatten(const ConfigValue& value, const std::string& file, int line, std::vector<Setting>* out);
+
+/// The opposite: dotted keys as a map of maps.
+ConfigValue Nested(const std::vector<Setting>& settings);
 
 /// By the keys that only one of them has.
 ConfigDialect GuessDialect(const std::vector<Setting>& settings);

@@ -101,4 +101,50 @@ std::optional<std::string> ChangedBy(std::string_view text, std::string_view ope
   }
 }
 
+bool IsOpen(std::string_view word) { return Contains(word, "$") || Contains(word, "`"); }
+
+std::optional<bool> ConditionHolds(std::vector<std::string> words) {
+  bool negated = false;
+  if (!words.empty() && words[0] == "!") {
+    negated = true;
+    words.erase(words.begin());
+  }
+  for (const std::string& word : words) {
+    if (IsOpen(word)) return std::nullopt;
+  }
+  std::optional<bool> out;
+  if (words.size() == 2 && (words[0] == "-z" || words[0] == "-n")) {
+    out = words[1].empty() == (words[0] == "-z");
+  } else if (words.size() == 3) {
+    out = TestHolds(words[0], words[1], words[2]);
+  }
+  return out && negated ? std::optional(!*out) : out;
+}
+
+SlurmJob SlurmJobOf(std::string_view text) {
+  constexpr std::string_view kSign = "#SBATCH";
+  constexpr int kMost = 1 << 20;
+  SlurmJob out;
+  int tasks = 0;
+  for (std::string_view line : Split(text, '\n')) {
+    if (!StartsWith(line, kSign)) continue;
+    line = Trimmed(line.substr(kSign.size()));
+    const size_t end = line.find_first_of("= ");
+    const std::string_view option = line.substr(0, end);
+    const std::string_view value = end == std::string_view::npos ? "" : Trimmed(line.substr(end + 1));
+    const std::string_view last = value.substr(value.rfind(':') == std::string_view::npos ? 0 : value.rfind(':') + 1);
+    int number = 0;
+    for (const char c : last.substr(0, last.find_first_not_of("0123456789"))) {
+      number = std::min(kMost, number * 10 + (c - '0'));
+    }
+    if (option == "--nodes" || option == "-N") out.nodes = number;
+    if (option == "--ntasks-per-node" || option == "--tasks-per-node") out.tasks_per_node = number;
+    if (option == "--ntasks" || option == "-n") tasks = number;
+    if (option == "--gpus-per-node" || (option == "--gres" && StartsWith(value, "gpu"))) out.gpus_per_node = number;
+  }
+  if (out.nodes == 0 && (tasks > 0 || out.tasks_per_node > 0)) out.nodes = 1;
+  if (out.tasks_per_node == 0 && tasks > 0) out.tasks_per_node = tasks / out.nodes;
+  return out;
+}
+
 }  // namespace msprobe

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/text.h"
+#include "config/launch_command.h"
 #include "config/shell_lexer.h"
-#include "config/shell_patterns.h"
 #include "config/shell_values.h"
 
 namespace msprobe {
@@ -20,8 +20,10 @@ constexpr size_t kMaxSteps = 1 << 20, kMaxCommands = 10'000, kMaxNotes = 50, kMo
 
 class ShellRunner {
  public:
-  explicit ShellRunner(const std::string& path) : values_(std::string(DirName(path))) {
+  ShellRunner(std::string_view text, const std::string& path) : values_(std::string(DirName(path))) {
+    out_.job = SlurmJobOf(text);
     values_.SetArguments(std::vector<ShellField>());  // the script as it stands is given nothing
+    values_.SetOfSlurm(out_.job, path);
     values_.RunWith([this](std::string_view command) { return Output(command); });
   }
 
@@ -36,9 +38,8 @@ class ShellRunner {
   }
 
   ShellReading Take() {
-    std::vector<Setting> exported = values_.Exported();
-    exported.insert(exported.end(), out_.environment.begin(), out_.environment.end());
-    out_.environment = std::move(exported);
+    const std::vector<Setting> exported = values_.Exported();
+    out_.environment.insert(out_.environment.begin(), exported.begin(), exported.end());
     return std::move(out_);
   }
 
@@ -218,21 +219,7 @@ class ShellRunner {
       }
       words.push_back(values_.Text(token.text));
     }
-    bool negated = false;
-    if (!words.empty() && words[0] == "!") {
-      negated = true;
-      words.erase(words.begin());
-    }
-    for (const std::string& word : words) {
-      if (IsOpen(word)) return std::nullopt;
-    }
-    std::optional<bool> out;
-    if (words.size() == 2 && (words[0] == "-z" || words[0] == "-n")) {
-      out = words[1].empty() == (words[0] == "-z");
-    } else if (words.size() == 3) {
-      out = TestHolds(words[0], words[1], words[2]);
-    }
-    return out && negated ? std::optional(!*out) : out;
+    return ConditionHolds(std::move(words));
   }
 
   Status Loop(bool active, int level) {  // NOLINT(misc-no-recursion): kMaxBlocks
@@ -336,6 +323,9 @@ class ShellRunner {
     if ((name == "source" || name == ".") && fields.size() > 1) return Source(fields[1]);
     if (name == "read" && !AtEnd() && Now().kind == Kind::kDocument) return ReadDocument(fields.back());
     if (name == "eval") return Evaluate(std::move(fields));
+    for (size_t i = 2; i < fields.size(); ++i) {
+      if (IsShellText(fields, i)) return RunInner(fields, i);
+    }
     if (output_ && (name == "echo" || name == "printf" || name == "cat")) return Print(fields);
     if (name == "set" && fields.size() > 1 && fields[1].text == "--") {
       values_.SetArguments(std::vector<ShellField>(fields.begin() + 2, fields.end()));
@@ -390,8 +380,7 @@ class ShellRunner {
   std::optional<std::string> Sum(const std::vector<ShellToken>& words) {
     std::string text;
     for (size_t i = 1; i < words.size(); ++i) text += values_.Text(words[i].text) + " ";
-    if (IsOpen(text)) return std::nullopt;
-    const std::string sum = values_.Arithmetic(text);
+    const std::string sum = IsOpen(text) ? text : values_.Arithmetic(text);
     return IsOpen(sum) ? std::nullopt : std::optional(sum);
   }
 
@@ -453,6 +442,22 @@ class ShellRunner {
     return OkStatus();
   }
 
+  /// bash -c 'text': its commands behind the words that start the shell.
+  Status RunInner(const std::vector<ShellField>& fields, size_t at) {  // NOLINT(misc-no-recursion): kMaxSourced
+    if (depth_ >= kMaxSourced) return BadInput(Msg("{}: scripts source each other without an end", file_));
+    const auto entry = read_.try_emplace("-c" + fields[at].text).first;
+    MSP_ASSIGN_OR_RETURN(entry->second, ShellTokens(std::string_view(entry->first).substr(2), file_, fields[at].line));
+    const size_t first = out_.commands.size();
+    ++depth_;
+    const Status status = RunAt({&entry->second, 0, file_}, {}, 0);
+    --depth_;
+    for (size_t i = first; i < out_.commands.size(); ++i) {
+      std::vector<ShellField>& words = out_.commands[i];
+      words.insert(words.begin(), fields.begin(), fields.begin() + static_cast<int64_t>(at) - 2);
+    }
+    return status;
+  }
+
   Status Source(const ShellField& what) {  // NOLINT(misc-no-recursion): kMaxSourced
     if (depth_ >= kMaxSourced) return BadInput(Msg("{}: scripts source each other without an end", file_));
     std::string path = what.text;
@@ -474,7 +479,7 @@ class ShellRunner {
   size_t at_ = 0;
   std::string file_;
   std::map<std::string, MappedFile> sourced_;
-  std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path
+  std::map<std::string, std::vector<ShellToken>> read_;  // words of the files, by path, and of texts of shells
   std::map<std::string, Place, std::less<>> functions_;  // where their bodies begin
   std::string* output_ = nullptr;                        // of a command whose output is taken
   size_t written_ = 0;                                   // bytes of here-documents that are kept
@@ -487,7 +492,7 @@ class ShellRunner {
 
 StatusOr<ShellReading> ReadShell(std::string_view text, const std::string& path) {
   if (!IsUtf8(text)) return BadInput(Msg("{} is not UTF-8 text: save it as UTF-8", path));
-  ShellRunner runner(path);
+  ShellRunner runner(text, path);
   MSP_RETURN_IF_ERROR(runner.RunText(text, path, 0));
   return runner.Take();
 }

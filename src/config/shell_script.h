@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "config/settings.h"
 #include "config/shell_lexer.h"
+#include "config/shell_patterns.h"
 
 namespace msprobe {
 
@@ -20,6 +21,7 @@ struct ShellReading {
   std::vector<std::vector<ShellField>> commands;  // that start a program, in order
   std::vector<Setting> environment;               // exported variables, and those set for one command
   std::vector<WrittenFile> written;               // cat > NAME <<END
+  SlurmJob job;                                   // #SBATCH
   std::vector<Message> notes;                     // conditions and values that only a run knows
 };
 

@@ -234,6 +234,13 @@ TEST(LaunchCommand, ProgramsOfManyKinds) {
             (Words{"config=a.yaml", "use_parallel=['True', '8']"}));
   command = {};
   EXPECT_EQ(Arguments("echo python a.py --n 1\n", &command), Words{});
+  command = {};
+  EXPECT_EQ(Arguments("N=4\nsrun bash -c \"python a.py --k '{\\\"m\\\": 1}' \\\n --n $N --t \\$N\"\n", &command),
+            (Words{"k.m=1", "n=4", "t=4"}));
+  EXPECT_TRUE(command.by_slurm);
+  command = {};
+  EXPECT_EQ(Arguments("./train_net.py --config-file a.yaml OUT o SOLVER.LR 0.1\n", &command),
+            (Words{"config_file=a.yaml", "OUT=o", "SOLVER.LR=0.1"}));
 }
 
 }  // namespace

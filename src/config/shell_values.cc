@@ -442,6 +442,17 @@ bool ShellValues::Assign(std::string_view word, const std::string& file,  // NOL
   return true;
 }
 
-bool IsOpen(std::string_view word) { return Contains(word, "$") || Contains(word, "`"); }
+void ShellValues::SetOfSlurm(const SlurmJob& job, const std::string& file) {
+  for (const auto& [name, value] : {std::pair("SLURM_NNODES", job.nodes),
+                                    {"SLURM_JOB_NUM_NODES", job.nodes},
+                                    {"SLURM_NTASKS_PER_NODE", job.tasks_per_node},
+                                    {"SLURM_TASKS_PER_NODE", job.tasks_per_node},
+                                    {"SLURM_GPUS_ON_NODE", job.gpus_per_node},
+                                    {"SLURM_GPUS_PER_NODE", job.gpus_per_node},
+                                    {"SLURM_NTASKS", job.nodes * job.tasks_per_node},
+                                    {"SLURM_NPROCS", job.nodes * job.tasks_per_node}}) {
+    if (value > 0) Set(name, {{std::to_string(value), file, 0}});
+  }
+}
 
 }  // namespace msprobe

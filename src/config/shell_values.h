@@ -11,6 +11,7 @@
 
 #include "config/settings.h"
 #include "config/shell_lexer.h"
+#include "config/shell_patterns.h"
 
 namespace msprobe {
 
@@ -26,6 +27,8 @@ class ShellValues {
 
   /// NAME=value, NAME+=value, NAME=( ... ); false if the word is something else.
   bool Assign(std::string_view word, const std::string& file, int line);
+  /// What Slurm tells a job of its size.
+  void SetOfSlurm(const SlurmJob& job, const std::string& file);
   void Set(const std::string& name, std::vector<ShellField> value) { values_[name] = std::move(value); }
   const std::vector<ShellField>* Find(const std::string& name) const;
   /// $1, $2, ..., $@ and $#: those of the script are not known (nullopt), those of a function are what it is called
@@ -59,8 +62,5 @@ class ShellValues {
   std::string directory_;
   size_t bytes_ = 0;
 };
-
-/// The text of a word whose value only a run knows.
-bool IsOpen(std::string_view word);
 
 }  // namespace msprobe

@@ -1,138 +1,281 @@
-"""msprobe config_check over programs whose settings come from a file and a command, and over what one side alone says."""
+"""Programs that launch files start, and what they read: config_check follows them, and takes no default where it cannot."""
 
 import json
 
+import pytest
 from graph_cases import run
 
-PROGRAM = """import os
-batch_size = 12
-gradient_accumulation_steps = 5 * 8
-learning_rate = 3e-4
-block_size = 256
-n_layer = 4
-n_embd = 128
-bias = False
-{more}
-exec(open('configurator.py').read())
-if int(os.environ.get('RANK', -1)) != -1:
-    gradient_accumulation_steps //= int(os.environ['WORLD_SIZE'])
-optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
-"""
-NANO = "decay_lr = True\nwarmup_iters = 100\nmin_lr = 6e-5\nmax_iters = 5000\n"
-FILE = "batch_size = 6\ngradient_accumulation_steps = 4 * 8\nbias = True\n"
-CLM = (
-    'cd "$(dirname "$0")"\n'
-    "torchrun --nproc_per_node 8 run_clm.py --config_name model --block_size 256 --per_device_train_batch_size 6 "
-    "--gradient_accumulation_steps 4 --learning_rate 5e-4 --max_steps 5000 --do_train --output_dir out\n"
-)
-MODEL = {"model_type": "gpt2", "n_layer": 4, "n_head": 4, "n_embd": 128, "vocab_size": 50304, "n_positions": 256}
 
-
-def write(folder, files):
+def side(folder, files):
     for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     return folder
 
 
-def compare(target, golden):
-    done = run(["config_check", "-tp", *target, "-gp", *golden, "--json"], check=False)
-    assert done.returncode in (0, 1), done.stderr
+def compare(folder, golden, target, codes=(0, 1, 5)):
+    sides = ["-gp", side(folder / "g", golden), "-tp", side(folder / "t", target)]
+    done = run(["config_check", *sides, "--json"], check=False)
+    assert done.returncode in codes, done.stderr
     report = json.loads(done.stdout)
     return report, {finding["rule"]: finding for finding in report["findings"]}
 
 
-def nano(folder, more, command):
-    files = {
-        "train.py": PROGRAM.format(more=more),
-        "config/run.py": FILE,
-        "run.sh": command,
-        "configurator.py": "pass\n",
+def of(found, verdict):
+    """Rules that say something of both sides together, by what they show."""
+    usual = ("prepare.", "parallel.", "weights.", "structure.vocab", "structure.dropout")
+    return {
+        rule: (f["golden"], f["target"])
+        for rule, f in found.items()
+        if f["verdict"] == verdict and not rule.startswith(usual) and not rule.endswith("_value")
     }
-    return write(folder, files)
 
 
-def test_a_configurator_overrides_the_constants_of_its_program(tmp_path):
-    command = "torchrun --nproc_per_node=8 train.py config/run.py --learning_rate=5e-4\n"
-    golden = write(tmp_path / "b", {"run.sh": CLM, "model/config.json": json.dumps(MODEL)})
-    for name, more in (("nano", NANO),):
-        target = nano(tmp_path / name, more, command)
-        report, found = compare([target], [golden])
-        # The steps of accumulation are those of all processes together.
-        assert found["optimizer.global_batch_size"]["verdict"] == "pass", name
-        assert found["optimizer.global_batch_size"]["target"] == "192"
-        assert found["optimizer.lr"]["verdict"] == "pass"
-        assert found["structure.num_layers"]["verdict"] == "pass", "the model that --config_name names"
-        assert "True" in found["precision.bias_add"]["target"]
-        if name == "nano":
-            assert found["structure.qkv_bias"]["verdict"] == "pass" and report["target_frameworks"][0] == "nanoGPT"
-        assert not [warning for warning in report["warnings"] if "model.yaml" in warning]
+TRAINER = """from transformers import Trainer, TrainingArguments
+args = TrainingArguments(output_dir="out", max_steps=500, per_device_train_batch_size=4, gradient_accumulation_steps=4,
+    learning_rate=2e-5, weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, lr_scheduler_type="cosine", warmup_steps=100,
+    max_grad_norm=1.0, bf16=True, seed=42)
+Trainer(model=model, args=args).train()
+"""
+OWN = """import torch
+from accelerate import Accelerator
+from torch.utils.data import DataLoader
+from transformers import get_scheduler
+MODEL_ID = "a/b"
+def main():
+    accelerator = Accelerator(gradient_accumulation_steps=4, mixed_precision="bf16")
+    set_seed(42)
+    no_decay = ["bias", "norm.weight"]
+    groups = [
+        {"params": [p for n, p in model.named_parameters() if not any(k in n for k in no_decay)], "weight_decay": 0.1},
+        {"params": [p for n, p in model.named_parameters() if any(k in n for k in no_decay)], "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=2e-5, betas=(0.9, 0.95))
+    loader = DataLoader(train_ds, batch_size=4, shuffle=True)
+    val_loader = DataLoader(val_ds, batch_size=64)
+    scheduler = get_scheduler("cosine", optimizer, num_warmup_steps=100, num_training_steps=500)
+    accelerator.clip_grad_norm_(model.parameters(), 1.0)
+"""
+TRAINED = {"run.sh": "deepspeed --num_gpus 4 train.py\n", "train.py": 'model_id = "a/b"\n' + TRAINER}
 
 
-def test_a_configuration_name_of_hydra_is_a_yaml(tmp_path):
-    command = "python train.py --config-name tiny --config-path conf trainer.lr=0.1 batch_size=4\n"
-    side = write(tmp_path, {"run.sh": command})
-    done = run(["config_check", "-tp", side / "run.sh", "-gp", side / "run.sh", "--json"], check=False)
-    report = json.loads(done.stdout)
-    assert done.returncode == 5 and report["not_read"] == ["tiny.yaml", "tiny.yaml"], "it may set anything"
-    assert any("tiny.yaml is not here" in warning for warning in report["warnings"])
+def test_groups_loaders_and_accelerate_of_an_own_loop(tmp_path):
+    own = {"run.sh": "accelerate launch --num_processes 4 loop.py\n", "loop.py": OWN}
+    _, found = compare(tmp_path / "same", TRAINED, own)
+    assert of(found, "fail") == {} and of(found, "warn") == {}
+    for rule in ("optimizer.weight_decay", "optimizer.global_batch_size", "precision.compute_dtype", "data.shuffle"):
+        assert found[rule]["verdict"] == "pass", found[rule]
+    assert found["optimizer.global_batch_size"]["target"] == "64"
+    own["loop.py"] = OWN.replace(", shuffle=True", "")
+    _, found = compare(tmp_path / "order", TRAINED, own)
+    assert of(found, "warn") == {"data.shuffle": ("True", "False")}
+    own["loop.py"] = OWN.replace('"weight_decay": 0.1', '"weight_decay": 0.01')
+    _, found = compare(tmp_path / "decay", TRAINED, own)
+    assert of(found, "fail") == {"optimizer.weight_decay": ("0.1", "0.01")}
 
 
-def test_options_of_timm_tell_it(tmp_path):
-    options = "--opt adamw --lr 1e-3 --sched cosine --warmup-epochs 20 --reprob 0.25"
-    timm = write(tmp_path / "a", {"run.sh": f"torchrun --nproc_per_node=8 train.py /d --model vit -b 128 {options}\n"})
-    deit = write(tmp_path / "b", {"run.sh": f"torchrun --nproc_per_node=8 main.py --data /d --model vit {options}\n"})
-    report, found = compare([timm / "run.sh"], [timm / "run.sh"])
-    assert report["target_frameworks"] == ["timm"] and found["optimizer.global_batch_size"]["target"] == "1024"
-    report, _ = compare([deit / "run.sh"], [deit / "run.sh"])
-    assert report["target_frameworks"] == ["own program"], "another program with the same options"
-
-
-def test_settings_of_one_side_alone_are_listed_together(tmp_path):
-    command = "accelerate launch train_it.py --learning_rate=1e-5 --train_batch_size=4 --seed=7 --use_ema\n"
-    dump = "learning_rate: 1.0e-5\ntrain_batch_size: 4\nseed: 7\nlr_warmup_steps: 500\nimage_column: image\ncrops: 2\n"
-    side = write(tmp_path, {"run.sh": command, "hparams.yml": dump})
-    report, found = compare([side / "run.sh"], [side / "hparams.yml"])
-    together = found["settings.one_side"]
-    assert (
-        together["verdict"] == "ask" and "lr_warmup_steps 500" in together["golden"] and "crops 2" in together["golden"]
+def test_a_program_is_read_whatever_its_name(tmp_path):
+    """Its name looks like a stack, and it is one's own: nothing of that stack is taken for it."""
+    named = {"run.sh": "torchrun --nproc_per_node 4 sft_trl.py\n", "sft_trl.py": TRAINER}
+    report, found = compare(tmp_path / "a", TRAINED, named)
+    assert of(found, "fail") == {} and report["target_frameworks"] == ["Hugging Face Trainer"]
+    assert found["optimizer.lr"]["verdict"] == "pass"
+    trl = TRAINER.replace(
+        "from transformers import Trainer, TrainingArguments", "from trl import SFTConfig, SFTTrainer"
     )
-    # A flag that is not given is off.
-    assert [rule for rule in found if rule.startswith("setting.")] == ["setting.use_ema"]
-    assert report["verdicts"]["ask"] == sum(f["verdict"] == "ask" for f in report["findings"])
-    # Where the program is here, it says what it takes.
-    option = 'parser.add_argument("--{}", type=int, default={})\n'
+    named["sft_trl.py"] = trl.replace("TrainingArguments(", "SFTConfig(max_length=2048, ")
+    report, found = compare(tmp_path / "b", TRAINED, named)
+    assert report["target_frameworks"] == ["TRL"] and found["structure.seq_length"]["target"] == "2048"
+
+
+def test_without_its_program_nothing_is_known(tmp_path):
+    report, found = compare(tmp_path, TRAINED, {"run.sh": "accelerate launch --num_processes 4 sft_trl.py\n"})
+    assert of(found, "fail") == {} and report["not_read"] == ["sft_trl.py"]
+    assert not any("default of" in f["target_from"] for f in found.values())
+
+
+def test_keywords_that_are_not_known_leave_no_default(tmp_path):
+    open_ones = TRAINER.replace("adam_beta1=0.9, adam_beta2=0.95", "**load_the_rest()")
+    _, found = compare(tmp_path / "a", TRAINED, TRAINED | {"train.py": open_ones})
+    assert of(found, "fail") == {} and found["optimizer.beta2"]["verdict"] == "ask"
+    known = 'more = {"adam_beta1": 0.9, "adam_beta2": 0.99}\n' + open_ones.replace("load_the_rest()", "more")
+    _, found = compare(tmp_path / "b", TRAINED, TRAINED | {"train.py": known})
+    assert of(found, "fail") == {"optimizer.beta2": ("0.95", "0.99")}
+
+
+def test_members_of_a_schedule_that_are_not_here(tmp_path):
+    golden = TRAINER.replace('"cosine"', '"cosine_with_min_lr", lr_scheduler_kwargs={"min_lr": 1e-6}')
+    target = TRAINER.replace('"cosine"', '"cosine_with_min_lr", lr_scheduler_kwargs=make()')
+    _, found = compare(tmp_path, {"a.py": golden}, {"a.py": target})
+    assert of(found, "fail") == {} and found["optimizer.min_lr"]["verdict"] == "ask"
+
+
+HYDRA_PROGRAM = """import hydra
+import lightning as L
+@hydra.main(version_base="1.3", config_path="conf", config_name="config")
+def main(cfg):
+    L.seed_everything(cfg.seed)
+    trainer = L.Trainer(strategy="ddp", **cfg.trainer)
+    trainer.fit(make(cfg.model, cfg.optim), make_data(**cfg.data))
+"""
+HYDRA = {
+    "run.sh": "python train.py\n",
+    "train.py": HYDRA_PROGRAM,
+    "conf/config.yaml": "defaults:\n  - model: base\n  - optim@optimizer: adamw\n  - _self_\n  - override /sched: cosine\n"
+    "  - sched: linear\nseed: 1\nsteps: 500\n"
+    "trainer: {devices: 4, max_steps: '${steps}', precision: bf16-mixed, gradient_clip_val: 1.0}\n"
+    "data: {batch_size: 4, shuffle: true}\n",
+    "conf/model/base.yaml": "n_layer: 12\nn_head: 12\ndropout: 0.1\n",
+    "conf/model/large.yaml": "defaults: [base]\nn_layer: 24\n",
+    "conf/optim/adamw.yaml": "_target_: torch.optim.AdamW\nlr: 2.0e-5\nweight_decay: 0.1\nbetas: [0.9, 0.95]\neps: 1.0e-8\n",
+    "conf/sched/cosine.yaml": "name: cosine\nwarmup_steps: 100\nmin_lr: 0.0\n",
+    "conf/sched/linear.yaml": "name: linear\nwarmup_steps: 10\n",
+    "conf/long.yaml": "# @package _global_\ntrainer: {max_steps: 900}\n",
+}
+
+
+def test_groups_of_hydra(tmp_path):
+    golden = {"run.sh": "torchrun --nproc_per_node 4 train.py\n", "train.py": TRAINER.replace("steps=4", "steps=1")}
+    _, found = compare(tmp_path / "a", golden, HYDRA)
+    assert of(found, "fail") == {} and found["optimizer.lr_schedule"]["target"] == "cosine"
+    rules = ("optimizer.lr", "optimizer.beta2", "optimizer.warmup_ratio", "optimizer.global_batch_size")
+    assert [found[rule]["verdict"] for rule in rules] == ["pass"] * 4, [found[rule] for rule in rules]
+    assert found["structure.num_layers"]["target"] == "12"
+    chosen = HYDRA | {"run.sh": "python train.py model=large optimizer.lr=1e-4 trainer.precision=32\n"}
+    report, found = compare(tmp_path / "b", HYDRA, chosen)
+    assert of(found, "fail").keys() == {"structure.num_layers", "optimizer.lr", "precision.compute_dtype"}
+    assert not any(f["rule"] == "setting.model" for f in report["findings"])
+    less = {name: text for name, text in HYDRA.items() if not name.startswith("conf/optim")}
+    report, found = compare(tmp_path / "c", HYDRA, less)
+    assert report["not_read"][0].endswith("optim/adamw.yaml")
+    assert of(found, "fail") == {}
+
+
+def test_files_that_a_program_loads(tmp_path):
     program = (
-        "import argparse\nparser = argparse.ArgumentParser()\n" + option.format("crops", 1) + option.format("seed", 1)
+        "import torch, yaml\nwith open('train.yaml') as f:\n    cfg = yaml.safe_load(f)\n"
+        "opt = torch.optim.AdamW(model.parameters(), lr=cfg['optim']['lr'], **cfg['adam'])\n"
     )
-    write(tmp_path, {"train_it.py": program})
-    _, found = compare([side / "run.sh"], [side / "hparams.yml"])
-    assert (found["setting.crops"]["target"], found["setting.crops"]["golden"]) == ("1", "2")
-    text = run(["config_check", "-tp", side / "run.sh", "-gp", side / "hparams.yml"], check=False).stdout
-    assert "it differs" in text
+    text = "optim: {lr: 2.0e-5}\nadam: {betas: [0.9, 0.95], eps: 1.0e-8, weight_decay: 0.1}\nmax_grad_norm: 1.0\n"
+    own = {"run.sh": "torchrun --nproc_per_node 4 loop.py\n", "loop.py": program, "train.yaml": text}
+    _, found = compare(tmp_path / "a", TRAINED, own)
+    assert of(found, "fail") == {} and found["optimizer.weight_decay"]["verdict"] == "pass"
+    _, found = compare(tmp_path / "b", TRAINED, own | {"train.yaml": text.replace("0.95", "0.99")})
+    assert of(found, "fail") == {"optimizer.beta2": ("0.95", "0.99")}
 
 
-def test_settings_spelled_out_at_what_does_nothing_are_no_difference(tmp_path):
+RECIPE = """import nemo_run as run
+from nemo.collections import llm
+from nemo import lightning as nl
+def recipe():
+    model = run.Config(llm.MixtralModel, config=run.Config(llm.MixtralConfig8x7B, num_layers=32, num_moe_experts=8,
+        moe_router_topk=2, moe_aux_loss_coeff=1e-3))
+    trainer = run.Config(nl.Trainer, devices=8, num_nodes=4, max_steps=1000)
+    optim = run.Config(nl.MegatronOptimizerModule, config=run.Config(OptimizerConfig, lr=1e-4, weight_decay=0.1,
+        adam_beta2=0.95), lr_scheduler=run.Config(nl.lr_scheduler.CosineAnnealingScheduler, warmup_steps=50, min_lr=1e-5))
+    data = run.Config(llm.PreTrainingDataModule, seq_length=4096, global_batch_size=256, micro_batch_size=1)
+    return run.Partial(llm.pretrain, model=model, trainer=trainer, data=data, optim=optim)
+"""
+MIXTRAL = (
+    "torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 32 --num-experts 8 --moe-router-topk 2 \\\n"
+    " --moe-aux-loss-coeff 1e-3 --train-iters 1000 --lr 1e-4 --min-lr 1e-5 --lr-decay-style cosine --lr-warmup-iters 50 \\\n"
+    " --weight-decay 0.1 --adam-beta2 0.95 --seq-length 4096 --global-batch-size 256 --micro-batch-size 1 --bf16 \\\n"
+    " --hidden-size 4096 --num-attention-heads 32\n"
+)
+
+
+def test_recipes_of_nemo(tmp_path):
+    report, found = compare(tmp_path / "a", {"run.sh": MIXTRAL}, {"r.py": RECIPE})
+    assert of(found, "fail") == {} and report["target_frameworks"] == ["NeMo 2"]
+    for rule in ("moe.aux_loss_equal", "optimizer.lr", "optimizer.min_lr", "optimizer.global_batch_size"):
+        assert found[rule]["verdict"] == "pass", found[rule]
+    assert found["optimizer.lr_schedule"]["verdict"] == "pass"
+    _, found = compare(tmp_path / "b", {"run.sh": MIXTRAL}, {"r.py": RECIPE.replace("coeff=1e-3", "coeff=1e-2")})
+    assert of(found, "fail") == {"moe.aux_loss_equal": ("0.001", "0.01")}
+
+
+def test_a_shell_in_a_job(tmp_path):
     options = (
-        "--tensor-model-parallel-size 2 --train-iters 10 --lr-decay-style cosine --untie-embeddings-and-output-weights"
+        "--per_device_train_batch_size 4 --gradient_accumulation_steps 2 --learning_rate 2e-5 --weight_decay 0.1 "
+        "--adam_beta2 0.95 --warmup_steps 100 --max_steps 500 --lr_scheduler_type cosine_with_min_lr --seed 42 "
+        "--max_grad_norm 1.0 --bf16 True --logging_steps 1 --save_strategy epoch"
     )
-    launch = f"torchrun --nproc_per_node 8 pretrain_gpt.py {options}"
-    a = write(tmp_path / "a", {"run.sh": f"NNODES=1 {launch}\n"})
-    usual = "--dataloader-type single --transformer-impl transformer_engine"
-    b = write(tmp_path / "b", {"run.sh": f"{launch} {usual}\n"})
-    _, found = compare([a / "run.sh"], [b / "run.sh"])
-    assert not [rule for rule, f in found.items() if rule.startswith("setting.") and f["verdict"] == "warn"]
-    write(tmp_path / "b", {"run.sh": f"{launch} {usual.replace('single', 'cyclic')}\n"})
-    _, found = compare([a / "run.sh"], [b / "run.sh"])
-    assert found["setting.dataloader_type"]["golden"] == "cyclic"
+    job = (
+        "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\n#SBATCH --gpus-per-node=4\nGPUS=4\n"
+        "srun --jobid $SLURM_JOBID bash -c 'torchrun --nproc_per_node $GPUS --nnodes $SLURM_NNODES \\\n"
+        f' sft.py {options} --lr_scheduler_kwargs "{{\\"min_lr\\": 1e-6}}"\'\n'
+    )
+    plain = f"torchrun --nproc_per_node 8 sft.py {options} --lr_scheduler_kwargs '{{\"min_lr\": 1e-6}}'\n"
+    _, found = compare(tmp_path / "a", {"run.sh": plain}, {"run.sbatch": job})
+    assert of(found, "fail") == {} and of(found, "warn") == {}
+    assert found["optimizer.global_batch_size"]["target"] == "64" and found["optimizer.min_lr"]["verdict"] == "pass"
+    _, found = compare(tmp_path / "b", {"run.sh": plain}, {"run.sbatch": job.replace("1e-6", "1e-7")})
+    assert of(found, "fail") == {"optimizer.min_lr": ("1e-06", "1e-07")}
 
 
-def test_numbers_in_a_unit_that_is_not_known_are_not_decided(tmp_path):
-    own = "warmup_steps: 6400\nglobal_batch_size: 64\nlearning_rate: 1.0e-3\nsteps: 9000\nmodel_dim: 64\n"
-    stack = "--train-iters 9000 --lr-warmup-iters 100 --global-batch-size 64 --lr 1e-3 --lr-decay-style cosine"
-    side = write(tmp_path, {"own.yaml": own, "run.sh": f"torchrun --nproc_per_node 8 pretrain_gpt.py {stack}\n"})
-    done = run(["config_check", "-tp", side / "own.yaml", "-gp", side / "run.sh", "--json"], check=False)
-    report = json.loads(done.stdout)
-    assert "optimizer.warmup_ratio" in report["not_compared"], report
-    assert done.returncode == (1 if report["verdicts"]["fail"] else 5)
+def test_a_directory_with_one_program(tmp_path):
+    """Nothing starts it, and it is all that is there."""
+    _, found = compare(tmp_path, {"any.py": TRAINER}, {"any.py": TRAINER.replace("2e-5", "2e-4")})
+    assert of(found, "fail").keys() == {"optimizer.lr"}
+    done = run(["config_check", "-c", tmp_path / "g", tmp_path / "t", "--json"], check=False)
+    fails = [f["rule"] for f in json.loads(done.stdout)["findings"] if f["verdict"] == "fail"]
+    assert fails == ["optimizer.lr"]
+
+
+def test_what_only_one_program_takes_is_asked(tmp_path):
+    options = "--learning_rate 2e-5 --warmup_steps 100 --per_device_train_batch_size 4 --max_steps 9 --lr_scheduler_type linear"
+    scripted = f"NCCL_IB_HCA=mlx5 python run_speech.py {options} --do_train --language hindi --logging_steps 1\n"
+    other = f"python finetune.py {options} --logging_steps 1\n"
+    report, found = compare(tmp_path, {"run.sh": scripted}, {"run.sh": other})
+    assert of(found, "warn") == {} and "language" in found["settings.one_side"]["golden"]
+    assert not any(f["rule"].startswith("setting.") for f in report["findings"])
+
+
+PICTURES = {
+    "timm": {
+        "run.sh": "torchrun --nproc_per_node 8 train.py data --model vit_small -b 128 --epochs 300 --opt adamw --lr 1e-3 \\\n"
+        " --opt-betas 0.9 0.999 --opt-eps 1e-8 --weight-decay 0.05 --sched cosine --warmup-epochs 0 --min-lr 1e-5 \\\n"
+        " --smoothing 0.1 --model-ema --model-ema-decay 0.9999 --amp --amp-dtype float16 --clip-grad 1.0 --seed 42\n"
+    },
+    "mmpretrain": {
+        "run.sh": "torchrun --nproc_per_node 8 tools/train.py vit.py --launcher pytorch\n",
+        "vit.py": "default_scope = 'mmpretrain'\noptim_wrapper = dict(type='AmpOptimWrapper', dtype='float16',\n"
+        "    optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05, eps=1e-8, betas=(0.9, 0.999)),\n"
+        "    clip_grad=dict(max_norm=1.0))\nparam_scheduler = [dict(type='CosineAnnealingLR', T_max=300, eta_min=1e-5,\n"
+        "    by_epoch=True, begin=0, end=300)]\ntrain_cfg = dict(by_epoch=True, max_epochs=300)\n"
+        "train_dataloader = dict(batch_size=128, sampler=dict(type='DefaultSampler', shuffle=True))\n"
+        "model = dict(type='ImageClassifier', head=dict(loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1)))\n"
+        "custom_hooks = [dict(type='EMAHook', momentum=1e-4)]\nrandomness = dict(seed=42)\n",
+    },
+    "detectron2": {
+        "run.sh": "./tools/train_net.py --num-gpus 8 --config-file c/mask.yaml OUTPUT_DIR out SOLVER.CHECKPOINT_PERIOD 500\n",
+        "c/base.yaml": "MODEL:\n  META_ARCHITECTURE: GeneralizedRCNN\n  RPN: {IN_FEATURES: [p2]}\nSOLVER:\n"
+        "  IMS_PER_BATCH: 16\n  BASE_LR: 0.02\n  STEPS: (60000, 80000)\n  MAX_ITER: 90000\n",
+        "c/mask.yaml": "_BASE_: base.yaml\nMODEL: {MASK_ON: true}\nSEED: 1\n",
+    },
+    "mmdetection": {
+        "run.sh": "torchrun --nproc_per_node 8 tools/train.py m.py --launcher pytorch\n",
+        "m.py": "default_scope = 'mmdet'\ntrain_dataloader = dict(batch_size=2, sampler=dict(type='InfiniteSampler', shuffle=True))\n"
+        "train_cfg = dict(type='IterBasedTrainLoop', max_iters=90000)\nparam_scheduler = [\n"
+        "    dict(type='LinearLR', start_factor=0.001, by_epoch=False, begin=0, end=1000),\n"
+        "    dict(type='MultiStepLR', begin=0, end=90000, by_epoch=False, milestones=[60000, 80000], gamma=0.1)]\n"
+        "optim_wrapper = dict(type='OptimWrapper', optimizer=dict(type='SGD', lr=0.02, momentum=0.9, weight_decay=0.0001))\n"
+        "randomness = dict(seed=1)\n",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("golden", "target", "old", "new", "rule"),
+    [
+        ("timm", "mmpretrain", "momentum=1e-4", "momentum=1e-3", "optimizer.update_members"),
+        ("timm", "mmpretrain", "custom_hooks", "hooks_of_mine", "optimizer.update_members"),
+        ("detectron2", "mmdetection", "end=1000", "end=500", "optimizer.warmup_ratio"),
+        ("detectron2", "mmdetection", "80000]", "85000]", "optimizer.lr_schedule_members"),
+    ],
+)
+def test_training_on_pictures(golden, target, old, new, rule, tmp_path):
+    _, found = compare(tmp_path / "a", PICTURES[golden], PICTURES[target])
+    assert of(found, "fail") == {}
+    changed = {name: text.replace(old, new) for name, text in PICTURES[target].items()}
+    _, found = compare(tmp_path / "b", PICTURES[golden], changed)
+    assert of(found, "fail").keys() == {rule}

@@ -34,6 +34,12 @@ constexpr Sign kCommands[] = {
 #undef MSP_COMMAND
 };
 
+constexpr Sign kPackages[] = {
+#define MSP_PACKAGE(word, dialect) {word, ConfigDialect::dialect},
+#include "config/stack/stacks.def"
+#undef MSP_PACKAGE
+};
+
 struct OptionOf {
   std::string_view program, option;
   ConfigDialect dialect;
@@ -132,10 +138,25 @@ const StackKind* FindStack(ConfigDialect dialect) {
 }
 
 ConfigDialect DialectOfProgram(std::string_view program) {
+  if (EndsWith(program, ".py")) program.remove_suffix(3);
   for (const Sign& sign : kPrograms) {
     if (NamesPart(program, sign.word)) return sign.dialect;
   }
   return ConfigDialect::kUnknown;
+}
+
+bool ImportsStack(std::string_view program, ConfigDialect dialect) {
+  for (const Sign& sign : kPackages) {
+    if (sign.dialect != dialect) continue;
+    for (const std::string_view before : {"from ", "import "}) {
+      const std::string word = std::string(before) + std::string(sign.word);
+      for (size_t at = program.find(word); at != std::string_view::npos; at = program.find(word, at + 1)) {
+        const char after = at + word.size() < program.size() ? program[at + word.size()] : '\n';
+        if (after == '.' || after == ' ' || after == '\n' || after == '\r' || after == ',') return true;
+      }
+    }
+  }
+  return false;
 }
 
 ConfigDialect DialectOfCommand(std::string_view command) {

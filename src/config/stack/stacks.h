@@ -37,6 +37,9 @@ const StackKind* FindStack(ConfigDialect dialect);
 /// The dialect of the arguments of this program: "axolotl.cli.train", "pretrain_gpt.py"; kUnknown.
 ConfigDialect DialectOfProgram(std::string_view program);
 
+/// Whether the text of a program imports what programs of the stack do.
+bool ImportsStack(std::string_view program, ConfigDialect dialect);
+
 /// A command of a stack that starts its training by itself: "swift"; kUnknown.
 ConfigDialect DialectOfCommand(std::string_view command);
 

@@ -89,6 +89,11 @@ StatusOr<bool> AddTrainer(const std::string& directory, Configuration* out) {
 
 }  // namespace
 
+bool HoldsConfigurationOnly(const std::string& path) {
+  Configuration read;
+  return IsDirectory(path) && !OpenCheckpoint(path).ok() && AddFile(path, &read).ok();
+}
+
 bool MayBeCheckpoint(const std::string& path) {
   constexpr std::array<std::string_view, 6> kEndings{".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz"};
   return IsDirectory(path) ||
@@ -106,7 +111,12 @@ Status AddCheckpointSettings(const std::string& path, Configuration* out) {
   if (found || trainer) return OkStatus();
   auto checkpoint = OpenCheckpoint(path);
   const bool of_run = IsDirectory(path) && (!checkpoint.ok() || !checkpoint->arguments);
-  if (of_run && AddFile(path, out).ok()) return OkStatus();
+  if (of_run) {
+    const Status read = AddFile(path, out);
+    if (read.ok()) return OkStatus();
+    // What is wrong with its files says more than that it is no checkpoint.
+    if (!checkpoint.ok()) return read;
+  }
   if (!checkpoint.ok()) return checkpoint.status();
   const size_t file = static_cast<size_t>(checkpoint->arguments_file);
   if (checkpoint->arguments &&

@@ -8,6 +8,9 @@
 
 namespace msprobe {
 
+/// A directory with launch files and no checkpoint.
+bool HoldsConfigurationOnly(const std::string& path);
+
 /// Whether `path` is a directory, or a file with the ending of a checkpoint.
 bool MayBeCheckpoint(const std::string& path);
 

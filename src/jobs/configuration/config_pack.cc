@@ -9,9 +9,9 @@
 #include "base/python_process.h"
 #include "base/text.h"
 #include "config/read_configuration.h"
-#include "config/secrets.h"
 #include "jobs/configuration/configuration_page.h"
 #include "jobs/configuration/packages_program.h"
+#include "jobs/configuration/secrets.h"
 #include "json/writer.h"
 #include "sheet/zip_writer.h"
 

@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "checks/rule_tests.h"
-#include "config/secrets.h"
 #include "config/stack/stacks.h"
+#include "jobs/configuration/secrets.h"
 
 namespace msprobe {
 namespace {
@@ -164,10 +164,29 @@ bool HasSections(ConfigDialect dialect) {
   return OfOwnProgram(dialect) || (stack && stack->base == ConfigDialect::kOwn);
 }
 
+/// What a rule compares in the place of what settings of other names say.
+struct ComparedAs {
+  std::string_view read, compared;
+};
+constexpr ComparedAs kComparedAs[] = {
+    {"compute_dtype", "precision"},     {"use_bf16", "precision"},         {"use_fp16", "precision"},
+    {"use_amp", "precision"},           {"warmup_steps", "warmup"},        {"warmup_ratio", "warmup"},
+    {"warmup_epochs", "warmup"},        {"warmup_tokens", "warmup"},       {"warmup_steps", "warmup_share"},
+    {"warmup_ratio", "warmup_share"},   {"warmup_epochs", "warmup_share"}, {"micro_batch", "global_batch"},
+    {"plain_batch", "global_batch"},    {"accumulation", "global_batch"},  {"batch_tokens", "global_batch"},
+    {"min_lr_ratio", "min_lr"},         {"decay_steps", "decay_end"},      {"train_steps", "decay_end"},
+    {"train_epochs", "decay_end"},      {"lr_schedule", "schedule"},       {"optimizer", "optimizer_kind"},
+    {"ffn_ratio", "intermediate_size"}, {"vocab_size", "padded_vocab"},    {"use_rmsnorm", "normalization"},
+    {"finetuning", "adapter"},          {"world_size", "data_parallel"}};
+
 /// A setting of an own program that a rule reads, and of which the other side says nothing: no rule can compare it.
 bool AloneInOwnProgram(const EffectiveRun& run, const std::string& key, const Told& told, const EffectiveRun& other) {
   const auto read = run.used().find(key);
-  return OfOwnProgram(told.dialect) && read != run.used().end() && !read->second.empty() && !other.Find(read->second);
+  if (!OfOwnProgram(told.dialect) || read == run.used().end() || read->second.empty()) return false;
+  return !other.Find(read->second) &&
+         std::none_of(std::begin(kComparedAs), std::end(kComparedAs), [&](const ComparedAs& one) {
+           return one.read == read->second && run.Find(one.compared) && other.Find(one.compared);
+         });
 }
 
 bool ReadsSources(const EffectiveRun& run, ConfigDialect dialect) {
@@ -193,7 +212,9 @@ std::map<std::string, std::string> OwnByLastPart(const SettingsByKey& settings, 
   std::map<std::string, std::string> out;
   for (const auto& [key, told] : settings) {
     if (!HasSections(told.dialect) || others.contains(key) || StartsWith(key, "env ")) continue;
-    const auto [at, fresh] = out.try_emplace(key.substr(key.rfind('.') + 1), key);
+    std::string last = key.substr(key.rfind('.') + 1);
+    for (char& c : last) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    const auto [at, fresh] = out.try_emplace(last, key);
     if (!fresh) at->second.clear();
   }
   return out;
@@ -228,12 +249,36 @@ void Add(const std::string& key, const Setting* a, const Setting* b, std::vector
   out->push_back(std::move(one));
 }
 
-/// Whether what a side takes for a setting that it does not name is not known: no program of it is here. A flag that is
-/// not given is off.
-bool StandsAlone(const std::string& key, const Told& told, const EffectiveRun& other) {
+/// Whether both sides name the programs that train, and these are others.
+bool OtherPrograms(const EffectiveRun& a, const EffectiveRun& b) {
+  const std::vector<std::string>&left = a.configuration().programs, &right = b.configuration().programs;
+  return !left.empty() && !right.empty() && std::ranges::none_of(left, [&](const std::string& name) {
+    return std::ranges::find(right, name) != right.end();
+  });
+}
+
+/// What the Trainer itself takes, whichever program starts it.
+bool IsOfTrainer(std::string_view key) {
+  for (const std::string_view one :
+       {"group_by_length", "dataloader_drop_last", "tf32", "torch_compile", "average_tokens_across_devices",
+        "optim_args", "adafactor", "optim_target_modules", "use_liger_kernel", "label_names", "accelerator_config",
+        "bf16_full_eval", "fp16_opt_level", "half_precision_backend", "split_batches", "dispatch_batches"}) {
+    if (key == one) return true;
+  }
+  return StartsWith(key, "lr_scheduler_kwargs");
+}
+
+/// Whether what a side takes for a setting that it does not name is not known: no program of it is here, or it has
+/// another one. A flag that is not given is off. What a machine needs of variables differs between machines.
+bool StandsAlone(const std::string& key, const Told& told, const EffectiveRun& run, const EffectiveRun& other) {
+  if (StartsWith(key, "env ")) return true;
   const StackKind* stack = FindStack(told.dialect);
   const bool unlisted = OfOwnProgram(told.dialect) || (stack && stack->base == ConfigDialect::kOwn);
-  if (!unlisted || StartsWith(key, "env ") || told.setting->value.AsBool() == true) return false;
+  const bool others = OtherPrograms(run, other);
+  if (others && told.dialect == ConfigDialect::kHfTrainer) return !IsOfTrainer(key);
+  if (!unlisted) return false;
+  if (others) return true;
+  if (told.setting->value.AsBool() == true) return false;
   const auto& sources = other.configuration().sources;
   return std::none_of(sources.begin(), sources.end(), [](const ConfigSource& s) { return EndsWith(s.path, ".py"); });
 }
@@ -249,7 +294,7 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
       const bool comparable = MayBeCompared(key, own, golden);
       const bool unread = !ReadBy(target, key) || AloneInOwnProgram(target, key, own, golden);
       if (comparable && unread && !SaysNothing(key, own)) {
-        Add(key, own.setting, nullptr, &out, StandsAlone(key, own, golden));
+        Add(key, own.setting, nullptr, &out, StandsAlone(key, own, target, golden));
       }
     } else if (!(ReadBy(target, key) && ReadBy(golden, OwnKey(key, other->second))) &&
                !rule_tests::Same(own.setting->value, other->second.setting->value)) {
@@ -260,7 +305,7 @@ std::vector<SettingDifference> DifferentSettings(const EffectiveRun& target, con
     const bool comparable = !left.contains(key) && MayBeCompared(key, own, target);
     const bool unread = !ReadBy(golden, key) || AloneInOwnProgram(golden, key, own, target);
     if (comparable && unread && !SaysNothing(key, own)) {
-      Add(key, nullptr, own.setting, &out, StandsAlone(key, own, target));
+      Add(key, nullptr, own.setting, &out, StandsAlone(key, own, golden, target));
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const auto& x, const auto& y) { return x.incidental < y.incidental; });

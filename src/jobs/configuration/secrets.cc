@@ -1,4 +1,4 @@
-#include "config/secrets.h"
+#include "jobs/configuration/secrets.h"
 
 #include <algorithm>
 #include <array>
