@@ -15,6 +15,15 @@ def dumps(tmp_path_factory):
     return root
 
 
+@pytest.fixture(scope="module")
+def modules_only(tmp_path_factory):
+    """Level L0: no op of the optimizer is recorded."""
+    root = tmp_path_factory.mktemp("modules_only")
+    for kind in ("same", "rate", "halved"):
+        run_python([HERE / "two_faults_scenario.py", kind, root / kind, "L0"], warm=("torch", "msprobe.pytorch"))
+    return root
+
+
 def compared(dumps, kind, out):
     done = subprocess.run(
         ["msprobe", "compare", dumps / kind, dumps / "same", "-o", out, "--json"],
@@ -68,3 +77,17 @@ def test_clipped_gradients_that_are_kept(dumps, tmp_path):
     assert anatomy["kind"] == "accumulated" and "step 0" in "\n".join(story["text"]["en"])
     assert "as clipping left it" in "\n".join(story["text"]["en"])
     assert "zero_grad" in story["text"]["en"][-1]
+
+
+def test_an_update_that_was_not_recorded(modules_only, tmp_path):
+    story = compared(modules_only, "rate", tmp_path)
+    first = story["origins"][0]
+    assert first["cause"] == "weight" and first["written_behind_step"] == 0 and first["update_unseen"]
+    assert len(story["origins"]) == 1 and first["weights"] > 5
+    assert "step 0 and its gradients are bit-equal" in "\n".join(story["text"]["en"])
+    assert "compare the optimizers" in story["text"]["en"][-1]
+
+
+def test_a_gradient_that_comes_in_is_named_before_those_of_weights(modules_only, tmp_path):
+    story = compared(modules_only, "halved", tmp_path)
+    assert story["origins"][0]["cause"] == "input" and "a gradient, is 0.5 times" in story["text"]["en"][0]

@@ -24,7 +24,7 @@ class Towers(nn.Module):
         return self.actor(x), value, value.detach() if cut else value
 
 
-def train(kind, folder):
+def train(kind, folder, level="mix"):
     torch.manual_seed(0)
     model = Towers(0.9 if kind == "momentum" else 0.1)
     eps = 1e-5 if kind == "eps" else 1e-8
@@ -34,7 +34,7 @@ def train(kind, folder):
         weight_decay=0 if kind == "decay" else 0.1,
         foreach=False,
     )
-    debugger = PrecisionDebugger(task="statistics", level="mix", dump_path=str(folder))
+    debugger = PrecisionDebugger(task="statistics", level=level, dump_path=str(folder))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     for step in range(2):
         batch = torch.randn(12, 8, generator=torch.Generator().manual_seed(step))

@@ -107,11 +107,13 @@ class StepReader {
 
   /// Whether a product is of a weight, which it decays; gradients are scaled and clipped by such products, too.
   bool IsOfParameter(std::span<const ItemView> items) const {
-    return parameters_.empty() || std::ranges::any_of(items, [&](const ItemView& item) {
-             const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
-             const bool leaf = item.requires_grad == ItemView::Grad::kTrue;  // also one that no module is recorded with
-             return first && item.tensor && (leaf || parameters_.contains(PrintOf(item)));
-           });
+    return std::ranges::any_of(items, [&](const ItemView& item) {
+      const bool first = item.suffix == ".input.0" || item.suffix.starts_with(".input.0.");
+      if (!first || !item.tensor) return false;
+      if (item.requires_grad == ItemView::Grad::kTrue) return true;  // also one that no module is recorded with
+      const bool unknown = item.requires_grad == ItemView::Grad::kNA && parameters_.empty();
+      return unknown || parameters_.contains(PrintOf(item));
+    });
   }
 
   /// Whether the op behind the product is `step` and adds to what it gives, as to what is kept of the gradients.

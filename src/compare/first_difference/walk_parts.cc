@@ -159,8 +159,19 @@ void TakeInOtherOrder(const WalkInput& in, size_t op, OpDistance* d) {
 
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op) {
   std::optional<size_t> out;
-  const std::string_view name = in.pair.target->ops().NameAt(op);
-  if (in.plan.cross || in.plan.implementations || ParseOpName(name).direction != OpDirection::kForward) return out;
+  const OpList& ops = in.pair.target->ops();
+  const std::string_view name = ops.NameAt(op);
+  const NameParts parts = ParseOpName(name);
+  if (in.plan.cross || in.plan.implementations) return out;
+  // A parameter's gradient stands in front of the backward call of its module, which shows what came in.
+  constexpr size_t kNear = 4;
+  for (size_t i = op + 1; parts.direction == OpDirection::kParameterGrad && i < std::min(ops.size(), op + kNear); ++i) {
+    const NameParts next = ParseOpName(ops.NameAt(i));
+    const OpDistance& d = in.distances[i];
+    if (next.base == parts.base && next.direction == OpDirection::kBackward && d.matched && d.input > 1 && !d.shapes)
+      return i;
+  }
+  if (parts.direction != OpDirection::kForward) return out;
   in.target_tree.ForEachAround(name, [&](std::string_view around) {
     const auto at = in.pair.target->FindOp(around);
     if (!at || *at < op || !IsModuleName(around)) return true;

@@ -48,7 +48,8 @@ bool IsOtherGradient(const WalkInput& in, size_t op);
 /// exchanged operands came in, which are no data that is split otherwise.
 void TakeInOtherOrder(const WalkInput& in, size_t op, OpDistance* d);
 
-/// The outermost module around the op that is given other ids or another mask: modules stand behind what is in them, so
+/// Of a parameter's gradient the backward call of its module, which is given another one. Else the outermost module
+/// around the op that is given other ids or another mask: modules stand behind what is in them, so
 /// it came in there before. Other values would show in the ops that take them.
 std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
 

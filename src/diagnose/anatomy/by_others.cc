@@ -225,6 +225,9 @@ double OthersAddUp(const ItemAtHand& at, const FilePair& step) {
   if (!target.ok() || !golden.ok() || !earlier.ok()) return 0;
   const NameParts own = ParseOpName(at.evidence.target.name);
   const bool gradients = own.direction == OpDirection::kParameterGrad;
+  // Of a list its other tensors are the likes.
+  constexpr std::string_view kList = ".input.0.";
+  const bool list = at.target.suffix.starts_with(kList);
   ItemViews t(*target, CompareMode::kStatistics), g(*golden, CompareMode::kStatistics),
       e(*earlier, CompareMode::kStatistics);
   size_t seen = 0, telling = 0;
@@ -236,7 +239,8 @@ double OthersAddUp(const ItemAtHand& at, const FilePair& step) {
     if (!in_golden || !before || !t.Read(i).ok() || !g.Read(*in_golden).ok() || !e.Read(*before).ok()) continue;
     ++seen;
     for (const ItemView& a : t.items()) {
-      if (!a.tensor || (!gradients && a.suffix != at.target.suffix)) continue;
+      const bool like = gradients || a.suffix == at.target.suffix || (list && a.suffix.starts_with(kList));
+      if (!a.tensor || !like) continue;
       const auto b = std::ranges::find(g.items(), a.suffix, &ItemView::suffix);
       const auto c = std::ranges::find(e.items(), a.suffix, &ItemView::suffix);
       if (b == g.items().end() || c == e.items().end() || a.shape != c->shape || !MeanTells(a, *b, *c)) continue;

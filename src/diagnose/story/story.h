@@ -91,7 +91,10 @@ struct StoryOrigin {
   size_t exchanges = 0;                 // of these: pairs that are exchanged, too
   std::string other_op;                 // kCode: the last op that agrees; kMask: the op that put -inf in
   BadSince since;                       // overflow, kWeight
-  int written_behind = -1;              // kWeight: this step agrees to its end, its update included; -1: not known
+  int written_behind = -1;              // kWeight: this step agrees to its end; -1: not known
+  bool update_unseen = false;           // of that step: its gradients agree, and its update was not recorded
+  double update_ratio = 0;              // of that update, over that of the golden run; 0: not known
+  uint64_t weights = 0;                 // of all that differ there
   std::optional<Anatomy> anatomy;       // how it is wrong, where that was looked for
   Message mechanism;                    // why the op makes it, where the figures prove it
   std::string drawn;                    // an op in front of it that drew other random numbers; "" if none did

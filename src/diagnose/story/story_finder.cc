@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "compare/first_difference/optimizer_step.h"
 #include "compare/values/item_views.h"
 #include "diagnose/anatomy/explain.h"
 #include "diagnose/story/exchanged.h"
@@ -136,8 +135,7 @@ Story StoryFinder::Tell() const {
   out.unseen = unseen_;
   out.unread = unread_;
   out.first_unread = first_unread_;
-  if (written_behind_ >= 0 && !out.origins.empty() && out.origins.front().cause == Cause::kWeight)
-    out.origins.front().written_behind = written_behind_;
+  TellBetween(between_, &out.origins);
   JoinExchanged(&out.origins);
   out.Weigh();
   RecogniseMistake(files_.empty() ? step_before_ : files_, &out);
@@ -159,9 +157,7 @@ Status StoryFinder::JudgeBetween() {
   if (before == step_before_.end() || now == files_.end() || before->step + 1 != now->step) return OkStatus();
   MSP_ASSIGN_OR_RETURN(const bool stale, IsStale(d, *now, *before));
   if (stale) return OkStatus();
-  MSP_ASSIGN_OR_RETURN(const DumpFile dump, DumpFile::Open(before->target));
-  MSP_ASSIGN_OR_RETURN(const std::vector<OptimizerSetting> update, OptimizerSettingsOf(dump));
-  if (!update.empty()) written_behind_ = before->step;
+  MSP_ASSIGN_OR_RETURN(between_, LookBetween(*before, *now));
   return OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include "diagnose/divergence.h"
 #include "diagnose/story/story.h"
+#include "diagnose/story/written_between.h"
 
 namespace msprobe {
 
@@ -27,7 +28,7 @@ class StoryFinder {
   Status BlameParted(const std::vector<FilePair>& files);
   void JudgeEnds(const std::vector<FilePair>& files);
   void AddLater(const RankFindings& rank);
-  /// Whether a weight was written between the step before, whose update agrees, and the one that differs.
+  /// Whether a weight was written between the step before, which agrees, and the one that differs.
   Status JudgeBetween();
   /// A parameter that differs where the steps before it only rounded: the optimizer enlarged that.
   Status ExcuseOptimizer(RankFindings* rank);
@@ -39,7 +40,7 @@ class StoryFinder {
   std::vector<Carrier> excused_;  // parameters that the optimizer of this step's past explains
   Divergence divergence_;
   bool exact_before_ = false;  // in the steps before the one that differs all is bit-equal
-  int written_behind_ = -1;    // the step behind whose end the first origin was written; -1: not known
+  WrittenBetween between_;     // where the first origin is a weight that was written there
   Divergence unproven_;        // of the step before: ops that one run has more, and nothing behind them
   std::string harmless_end_;   // the first of such ops that made no difference
   RulerCounts ops_;

@@ -60,7 +60,13 @@ void WriteOrigin(JsonWriter* json, const StoryOrigin& o) {
     if (!o.drawn.empty()) json->Member("drawn_before", o.drawn);
     TextOrNull(json, "why", InLanguage(o.mechanism, Language::kEnglish));
     TextOrNull(json, "since", BadSinceText(o.since, Language::kEnglish));
-    if (o.written_behind >= 0) json->Member("written_behind_step", o.written_behind);
+    if (o.written_behind >= 0) {
+      json->Member("written_behind_step", o.written_behind);
+      json->Member("update_unseen", o.update_unseen);
+      json->Member("weights", o.weights);
+      json->Key("update_ratio");
+      o.update_ratio == 0 ? json->Null() : json->Number(o.update_ratio);
+    }
     TextOrNull(json, "replay", o.replay);
     json->Key("anatomy");
     o.anatomy ? WriteAnatomy(json, *o.anatomy) : json->Null();

@@ -151,6 +151,11 @@ std::string Advice(const Words& say, const StoryOrigin& o) {
   if (o.cause == Cause::kCode && !o.module.empty() && !IsModuleName(o.op))
     return say({"read that code; risk_level ALL records the moves and casts in it, too",
                 "查看这段代码；risk_level ALL 还会采集其中的搬移和类型转换"});
+  if (o.update_unseen)
+    return say(
+        {"compare the optimizers: rate and schedule, betas, epsilon, decay, clipping; level L1 or mix records "
+         "what the update is given",
+         "比对两侧的优化器：学习率及其调度、beta、epsilon、权重衰减、梯度裁剪；L1 或 mix 级别会采集更新所用的参数"});
   if (o.written_behind >= 0)
     return say(
         {"look at what writes weights between the steps: an average (EMA) that is not taken back, a checkpoint "
@@ -306,6 +311,27 @@ std::string OneSidedLine(const Words& say, const std::vector<std::string>& modul
 
 }  // namespace
 
+namespace {
+
+/// What lies between the step before and a weight that differs.
+std::string BetweenText(const Words& say, const StoryOrigin& o) {
+  if (!o.update_unseen)
+    return say({"step {} is bit-equal to its end, the update of the weights included: they were written behind it",
+                "step {} 直到结束（包括权重更新）逐位相同：权重是在其后被改写的"},
+               o.written_behind);
+  std::string out = say({"step {} and its gradients are bit-equal; the update of the weights was not recorded: it, or "
+                         "what writes weights behind it, is another one",
+                         "step {} 及其梯度逐位相同；权重更新未被采集：不一致来自该更新，或其后改写权重的代码"},
+                        o.written_behind);
+  if (o.update_ratio != 0)
+    out += say({"; weights that were zero changed by {:.4g} times as much as in the golden run",
+                "；原为零的权重的变化量为标杆侧的 {:.4g} 倍"},
+               o.update_ratio);
+  return out;
+}
+
+}  // namespace
+
 std::string CauseText(Cause cause, Language language) { return Words(language)(WordsOf(cause).brief); }
 
 std::string OriginSentence(const StoryOrigin& origin, Language language) {
@@ -353,11 +379,11 @@ std::vector<std::string> StoryLines(const Story& story, Language language) {
   if (!o.what.empty()) add({"why", "原因"}, say.InLanguage(o.mechanism));  // else it is the headline
   if (o.anatomy && o.exchanged.empty()) add({"how", "形态"}, AnatomyText(*o.anatomy, language));
   add({"since", "起始"}, BadSinceText(o.since, language));
-  if (o.written_behind >= 0)
-    add({"before", "此前"}, say({"step {} is bit-equal to its end, the update of the weights included: they were "
-                                 "written behind it",
-                                 "step {} 直到结束（包括权重更新）逐位相同：权重是在其后被改写的"},
-                                o.written_behind));
+  if (o.written_behind >= 0) add({"before", "此前"}, BetweenText(say, o));
+  if (o.weights > 1)
+    add({"also", "另一处"}, say({o.weights == 2 ? "{} more weight differs likewise" : "{} more weights differ likewise",
+                                 "另有 {} 个权重同样不一致"},
+                                o.weights - 1));
   if (o.cause == Cause::kCode && !o.other_op.empty()) add({"after", "位于其后"}, o.other_op);
   if (o.cause == Cause::kMask && !o.other_op.empty()) add({"mask", "掩码"}, o.other_op);
   if (o.cause == Cause::kUninitialised && !o.other_op.empty()) add({"memory of", "内存来自"}, o.other_op);
