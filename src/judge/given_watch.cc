@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "judge/run_judge.h"
-
 namespace msprobe {
 namespace {
 
@@ -30,19 +28,13 @@ std::optional<Change> GivenWatch::Add(int64_t step, double value) {
     const bool known = moves_.size() == kMoves;
     const double most = known ? *std::max_element(moves_.begin(), moves_.end()) : 0;
     if (known && move >= kLeastJump && move > kFarMore * most) {
-      change = Change{Detector::kJump, step, RunJudge::support_strength(), last_, value};
+      change = Change{Detector::kJump, step, 0, last_, value};
     }
     if (known) moves_.erase(moves_.begin());
     moves_.push_back(move);
   }
   last_ = value;
   return change;
-}
-
-// By itself such a change is no alarm: beside an alarm it is the cause.
-void RunJudge::JudgeGiven(size_t number) {
-  Row& row = rows_[number];
-  if (const auto change = row.given->Add(step_, row.now[0])) Tell(number, 0, *change);
 }
 
 }  // namespace msprobe

@@ -14,7 +14,8 @@ namespace msprobe {
 
 class GivenWatch {
  public:
-  /// A value that differs from the one before by far more than those of the steps before did.
+  /// A value that differs from the one before by far more than those of the steps before did; how sure it is says
+  /// who tells it.
   std::optional<Change> Add(int64_t step, double value);
 
  private:

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/message.h"
-#include "base/shell_word.h"
+#include "base/words/shell_word.h"
 #include "judge/judge_directory.h"
 
 namespace msprobe {

@@ -162,6 +162,15 @@ void RunJudge::JudgeLoss(size_t number) {
   Tell(number, column, *change);
 }
 
+// By itself such a change is no alarm: beside an alarm it is the cause.
+void RunJudge::JudgeGiven(size_t number) {
+  Row& row = rows_[number];
+  auto change = row.given->Add(step_, row.now[0]);
+  if (!change) return;
+  change->strength = support_strength();
+  Tell(number, 0, *change);
+}
+
 void RunJudge::JudgeMissing() {
   table_rows_.clear();
   const auto place = [](const Row& row) { return fmt::format("{}\n{}", row.key.rank, row.key.table); };

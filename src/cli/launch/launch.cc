@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/message.h"
-#include "base/shell_word.h"
 #include "base/text.h"
+#include "base/words/shell_word.h"
 #include "cli/launch/python_choice.h"
 #include "json/writer.h"
 

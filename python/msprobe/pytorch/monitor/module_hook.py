@@ -404,17 +404,14 @@ class TrainerMon(EarlierCalls, Phases, MonitoredLaws):
         if self._reader is not None:
             self._reader.remove()  # what a step left that failed
         self._laws_before_step()
+        only_logs = self.config.cc_distribution.get("cc_log_only", False)
         if self._structure is not None and self._structure.is_known:
             self._guard(self._structure.write)
-            if not self.config.cc_distribution.get("cc_log_only", False):
+            if not only_logs:
                 raise MsprobeException(
                     MsprobeException.CAPTURE_ERROR, "exit after first monitor step when print model struct"
                 )
-        if (
-            self._communication is not None
-            and self.config.cc_distribution.get("cc_log_only", False)
-            and self.step_count > 0
-        ):
+        if self._communication is not None and only_logs and self.step_count > 0:
             logger.info(
                 "monitor: communications and where they are called: %s", json.dumps(self._communication.stacks())
             )
