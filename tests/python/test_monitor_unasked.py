@@ -187,3 +187,20 @@ for s in range(3):
     said, rows = monitored(tmp_path, script)
     assert "1 tensors that AdamW trains are in no module that is watched" in said
     assert "loss_factor" not in rows or all(float(row["value"]) == 1 for row in rows["loss_factor"])
+
+
+@pytest.mark.parametrize("top", [1.0, 5.0])
+def test_a_rate_that_goes_back_to_where_it_was_restarts(tmp_path, top):
+    script = f"""
+model = Net()
+optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+for s in range(40):
+    optimizer.param_groups[0]["lr"] = 1e-3 * (1 - 0.95 * (s % 20) / 20) * ({top} if s >= 20 else 1)
+    loss_of(model, batch()).backward()
+    step(optimizer)
+"""
+    said, _ = monitored(tmp_path, script)
+    law = json.loads(next((tmp_path / "monitor").glob("*rank0*/laws.json")).read_text())["laws"]["lr_schedule"]
+    assert [entry["step"] for entry in law["broken"]] == ([] if top == 1 else [20])
+    assert ("the learning rate jumps from" in said) == (top > 1)
+    assert ["as a restart does" in note["text"] for note in law["notes"]] == ([True] if top == 1 else [])

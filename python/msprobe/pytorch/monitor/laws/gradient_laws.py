@@ -318,9 +318,13 @@ class GradientLaws:
 
     def after_step(self) -> None:
         """Right after it."""
+        if not self._scene.armed:
+            for of in self._of.values():
+                of.carry = None
+            return
         for name, parameter in self._scene.trained().items():
             of = self._of.get(name)
             if of is None or not self._hooks:
                 continue
-            gradient = self._scene.gradient(parameter) if self._scene.armed else None
+            gradient = self._scene.gradient(parameter)
             of.carry = self._scene.sample(gradient) if gradient is not None else None
