@@ -41,8 +41,9 @@ class Builder : public YAML::EventHandler {
     Put(YamlNode(found->second));
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
+                const std::string& text) override {
     CheckTag(mark, tag);
+    const std::string value = tag == "!ref" ? Referred(text) : text;
     // A plain "~" or "null" is a value that is not there; in quotes (tag "!") it is a text.
     const bool null = tag == "?" && (value.empty() || value == "~" || value == "null" || value == "Null");
     if (!stack_.empty() && stack_.back().node.IsMap() && !stack_.back().has_key) return SetKey(mark, value);
@@ -76,8 +77,20 @@ class Builder : public YAML::EventHandler {
     std::unordered_map<std::string, size_t> at;  // members by key
   };
 
-  static void CheckTag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!" || StartsWith(tag, "tag:yaml.org,2002:str")) return;
+  /// "<a>/b" as "${a}/b".
+  static std::string Referred(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == '<')
+        out += "${";
+      else
+        out += c == '>' ? '}' : c;
+    }
+    return out;
+  }
+
+  void CheckTag(const YAML::Mark& mark, const std::string& tag) const {
+    if (options_.types || tag.empty() || tag == "?" || tag == "!" || StartsWith(tag, "tag:yaml.org,2002:str")) return;
     throw Refusal{mark.line + 1, Msg("a value of the type {} is not read here", OneLine(tag.substr(0, 60)))};
   }
 
@@ -117,6 +130,15 @@ class Builder : public YAML::EventHandler {
     level.node.kind = kind;
     level.node.line = mark.line + 1;
     level.anchor = anchor;
+    const size_t type = tag.find(':');
+    if (options_.types && kind == YamlNode::Kind::kMap && StartsWith(tag, "!") && type != std::string::npos) {
+      YamlNode target;
+      target.kind = YamlNode::Kind::kText;
+      target.line = mark.line + 1;
+      target.text = tag.substr(type + 1);
+      level.node.members.push_back({"_target_", std::move(target)});
+      level.at["_target_"] = 0;
+    }
     stack_.push_back(std::move(level));
   }
 

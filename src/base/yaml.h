@@ -43,6 +43,10 @@ struct YamlOptions {
   /// *name stands for a copy of what &name marks, and counts as that many values; << takes the members of a map that
   /// are not there yet.
   bool aliases = false;
+  /// Values with types of a program (!new:torch.optim.Adam) are read as they stand: a map has its type as "_target_",
+  /// and
+  /// "!ref <a>" is "${a}". Refused without.
+  bool types = false;
 };
 
 /// One document. Of a key that stands twice the last value counts, as for Python's reader. kBadInput with path and line

@@ -10,8 +10,8 @@
 
 namespace msprobe {
 
-enum class CheckVerdict : uint8_t { kSkip, kPass, kAsk, kWarn, kFail };
-/// pass, ask, warn, fail.
+enum class CheckVerdict : uint8_t { kSkip, kUnseen, kPass, kAsk, kWarn, kFail };
+/// not seen, pass, ask, warn, fail.
 std::string_view NameOf(CheckVerdict verdict);
 
 /// What a rule shows instead of the values of its quantity.

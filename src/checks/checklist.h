@@ -30,9 +30,8 @@ struct CheckFinding {
   std::string target, golden;                // values, "" if not known
   std::string target_origin, golden_origin;  // file:line, or whose default
 
-  std::string_view Reason(Language language) const {
-    return language == Language::kChinese ? rule->reason_zh : rule->reason;
-  }
+  /// Of what is asked no difference is known: it says why.
+  std::string_view Reason(Language language) const;
   std::string_view Fix(Language language) const { return language == Language::kChinese ? rule->fix_zh : rule->fix; }
 };
 

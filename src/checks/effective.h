@@ -106,6 +106,8 @@ class EffectiveRun {
   /// Whether a file of no known stack has a number of micro batches under a name that is not known.
   bool AccumulatesByOtherName() const;
   void DeriveWorld();
+  /// Whether a program that is not here counts by devices, of which one process may have many.
+  bool CountsDevices() const;
   void DeriveSchedule();
   void DeriveWarmup();
   void DeriveClipping();

@@ -16,6 +16,16 @@ bool EffectiveRun::HasSchedulesOfTransformers() const {
   });
 }
 
+bool EffectiveRun::CountsDevices() const {
+  bool read = false, counts = false;
+  for (const ConfigSource& source : configuration_.sources) {
+    read = read || EndsWith(source.path, ".py");
+    counts = counts || std::any_of(source.settings.begin(), source.settings.end(),
+                                   [](const Setting& setting) { return Contains(setting.key, "per_device"); });
+  }
+  return counts && !read && !HasSchedulesOfTransformers();
+}
+
 void EffectiveRun::DeriveWorld() {
   double per_node = 0, nodes = 1;
   std::string origin, alone;
@@ -57,7 +67,7 @@ void EffectiveRun::DeriveWorld() {
   if (Find("world_size")) return;
   if (per_node > 0) {
     Set("world_size", ConfigValue::Of(static_cast<int64_t>(per_node * nodes)), origin);
-  } else if (!alone.empty() && HasOwnProgram()) {
+  } else if (!alone.empty() && HasOwnProgram() && !CountsDevices()) {
     Set("world_size", ConfigValue::Of(int64_t{1}), alone, true);
   }
 }

@@ -33,6 +33,7 @@ void Show(const Fact* fact, std::string_view name, std::optional<CheckShown>* ou
 Verdict Members(const CheckInput& input, Verdict different) {
   if (!input.golden) return Verdict::kSkip;
   Verdict out = Verdict::kSkip;
+  std::optional<CheckShown> same[2];
   for (const FamilyMember& member : kMembers) {
     if (member.family != input.quantity) continue;
     const Fact *a = input.target->Find(member.quantity), *b = input.golden->Find(member.quantity);
@@ -46,12 +47,39 @@ Verdict Members(const CheckInput& input, Verdict different) {
       Show(a, member.name, &input.shown[0]);
       Show(b, member.name, &input.shown[1]);
     }
+    if (one == Verdict::kPass) {
+      Show(a, member.name, &same[0]);
+      Show(b, member.name, &same[1]);
+    }
     out = std::max(out, one);
+  }
+  for (const size_t side : {0, 1}) {
+    if (out == Verdict::kPass) input.shown[side] = std::move(same[side]);
   }
   return out;
 }
 
 }  // namespace
+
+/// Of one that a side does not name nothing is known: stacks fuse by themselves, too.
+Verdict SameFusion(const CheckInput& input) {
+  if (!input.golden) return Verdict::kSkip;
+  std::optional<CheckShown> same[2];
+  bool differs = false;
+  for (const FamilyMember& member : kMembers) {
+    if (member.family != "fused_members") continue;
+    const Fact *a = input.target->Find(member.quantity), *b = input.golden->Find(member.quantity);
+    if (!a && !b) continue;
+    const bool pass = Compare(input, member.quantity, Verdict::kWarn) == Verdict::kPass;
+    differs = differs || !pass;
+    Show(a, member.name, pass ? &same[0] : &input.shown[0]);
+    Show(b, member.name, pass ? &same[1] : &input.shown[1]);
+  }
+  for (const size_t side : {0, 1}) {
+    if (!differs) input.shown[side] = std::move(same[side]);
+  }
+  return differs ? Verdict::kWarn : Verdict::kPass;
+}
 
 Verdict EqualMembers(const CheckInput& input) { return Members(input, Verdict::kFail); }
 

@@ -135,7 +135,7 @@ Verdict EqualWindow(const CheckInput& input) {
 }
 
 Verdict NoDropout(const CheckInput& input) {
-  const Verdict alone = Each(input, [](const EffectiveRun& run) {
+  const Verdict each = Each(input, [](const EffectiveRun& run) {
     const auto a = run.Number("attention_dropout"), b = run.Number("hidden_dropout");
     if (!a && !b) return Verdict::kAsk;
     return a.value_or(0) > 0 || b.value_or(0) > 0 ? Verdict::kWarn : Verdict::kPass;
@@ -146,22 +146,12 @@ Verdict NoDropout(const CheckInput& input) {
     const Fact* fact = (side == 0 ? input.target : input.golden)
                            ? (side == 0 ? *input.target : *input.golden).Find("hidden_dropout")
                            : nullptr;
-    if (hidden == Verdict::kFail && attention != Verdict::kFail && fact) {
+    const bool alone = hidden == Verdict::kPass && attention == Verdict::kAsk;
+    if (((hidden == Verdict::kFail && attention != Verdict::kFail) || alone) && fact) {
       input.shown[side] = CheckShown{"hidden " + fact->value.Shown(), fact->origin};
     }
   }
-  return attention == Verdict::kFail || hidden == Verdict::kFail ? Verdict::kFail : alone;
-}
-
-Verdict SameFusion(const CheckInput& input) {
-  if (!input.golden) return Verdict::kSkip;
-  for (const std::string_view name : {"fused_attention", "fused_rope", "fused_norm", "fused_swiglu"}) {
-    if (Compare(input, name, Verdict::kWarn) != Verdict::kPass &&
-        (input.target->Find(name) || input.golden->Find(name))) {
-      return Verdict::kWarn;
-    }
-  }
-  return Verdict::kPass;
+  return attention == Verdict::kFail || hidden == Verdict::kFail ? Verdict::kFail : each;
 }
 
 /// Rows that only fill the vocabulary up are worth a look, unless they were asked for.
@@ -274,10 +264,11 @@ Verdict EqualWarmup(const CheckInput& input) {
   const bool counted = input.golden && input.target->Find("warmup") && input.golden->Find("warmup");
   if (steps != Verdict::kAsk || counted) return steps;
   const Verdict shares = Compare(input, "warmup_share", Verdict::kFail);
+  const bool neither = input.golden && !input.target->Find("warmup") && !input.golden->Find("warmup");
   for (const size_t side : {0, 1}) {
     const EffectiveRun& run = side == 0 ? *input.target : *input.golden;
     const Fact* share = run.Find("warmup_share");
-    if (shares == Verdict::kFail && share) {
+    if ((shares == Verdict::kFail || (shares == Verdict::kPass && neither)) && share) {
       input.shown[side] = CheckShown{share->value.Shown() + " of all steps", share->origin};
     }
   }
@@ -318,7 +309,11 @@ Verdict SameLossScale(const CheckInput& input) {
   if (adapt && input.target->Word("precision") == "fp16" && input.golden->Word("precision") == "fp16") {
     return SameInitialScale(input);
   }
-  if (a == b) return Verdict::kPass;
+  if (a == b) {
+    input.shown[0] = CheckShown{a, input.target->Find("precision")->origin};
+    input.shown[1] = CheckShown{b, input.golden->Find("precision")->origin};
+    return Verdict::kPass;
+  }
   const auto told = [](const EffectiveRun& run) {
     const Fact* fact = run.Find("loss_scale");
     return fact && !fact->by_default;

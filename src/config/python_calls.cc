@@ -158,6 +158,15 @@ void PythonCallReader::ReadCall(std::string_view name, const PythonLine& line, s
     AddCall(known, name, line, open);
     listed = true;
   }
+  // Those of libraries on top of transformers, and of trl.
+  const auto origin = imported_.find(last);
+  const bool of_trl =
+      origin != imported_.end() && origin->second == "trl" && IsConfigClass(last) && last != "ModelConfig";
+  const bool arguments = EndsWith(last, "TrainingArguments") && !packages_.contains("paddlenlp");
+  if (!listed && (of_trl || arguments)) {
+    AddCall({last, of_trl ? ConfigDialect::kTrl : ConfigDialect::kHfTrainer, "", "output_dir"}, name, line, open);
+    listed = true;
+  }
   // Those of transformers that are not listed one by one.
   const bool schedule = StartsWith(last, "get_") && Contains(last, "_schedule") && !listed;
   if (schedule && line.text.find('=') < begin) {
@@ -267,7 +276,10 @@ void PythonCallReader::AddOptimizerDefaults(const KnownCall& call, std::string_v
     const bool told = source->Find("optimizer." + std::string(preset.key)) != nullptr;
     if (preset.name != call.name || preset.package != package || told) continue;
     if (StartsWith(preset.key, "beta") && source->Find("optimizer.betas")) continue;
-    if (preset.key == "lr" && source->Find("optimizer.learning_rate")) continue;
+    const auto rate = [](const Setting& one) {  // a number, or a schedule
+      return StartsWith(one.key, "optimizer.learning_rate") || StartsWith(one.key, "optimizer.lr");
+    };
+    if (preset.key == "lr" && std::any_of(source->settings.begin(), source->settings.end(), rate)) continue;
     if (preset.key == "eps" && source->Find("optimizer.epsilon")) continue;
     if (preset.key == "beta1" && source->Find("optimizer.beta_1")) continue;
     if (preset.key == "beta2" && source->Find("optimizer.beta_2")) continue;
@@ -311,7 +323,35 @@ std::string_view PythonCallReader::PackageOf(std::string_view full_name) const {
   return package == "tensorflow" ? std::string_view("keras") : package;
 }
 
+/// One schedule behind another: what a part counts is no length of the whole.
+void PythonCallReader::JoinSchedules() {
+  std::optional<double> warm, decay;
+  for (ConfigSource& source : calls_) {
+    for (const auto& [key, out] : {std::pair("scheduler.total_iters", &warm), {"scheduler.T_max", &decay}}) {
+      const Setting* found = source.Find(key);
+      if (found && found->value.AsNumber()) *out = found->value.AsNumber();
+    }
+    std::erase_if(source.settings, [](const Setting& setting) {
+      return setting.key == "scheduler.total_iters" || setting.key == "scheduler.T_max" ||
+             setting.key == "scheduler.milestones" || setting.value.Shown() == "LinearLR" ||
+             setting.value.Shown() == "SequentialLR";
+    });
+  }
+  if (!warm || !decay) return;
+  ConfigSource source;
+  source.dialect = ConfigDialect::kOwn;
+  source.path = path_;
+  source.settings = {{"scheduler.num_warmup_steps", ConfigValue::Of(*warm), path_},
+                     {"scheduler.num_training_steps", ConfigValue::Of(*warm + *decay), path_}};
+  calls_.push_back(std::move(source));
+}
+
 std::vector<ConfigSource> PythonCallReader::Take() {
+  const auto joins = [](const ConfigSource& source) {
+    const Setting* type = source.Find("scheduler.type");
+    return type && type->value.Shown() == "SequentialLR";
+  };
+  if (std::any_of(calls_.begin(), calls_.end(), joins)) JoinSchedules();
   const auto shuffled = [](const ConfigSource& source) {
     const Setting* shuffle = source.Find("loader.shuffle");
     return shuffle && shuffle->value.AsBool().value_or(false);

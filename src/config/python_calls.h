@@ -37,6 +37,7 @@ class PythonCallReader {
   void AddOptimizerDefaults(const KnownCall& call, std::string_view full_name, ConfigSource* source) const;
   /// False: it reads what is only looked at.
   bool AddLoaderDefaults(std::string_view left, std::string_view arguments, ConfigSource* source) const;
+  void JoinSchedules();
   /// The package that a class comes from: "torch", "keras"; "" if nothing says it.
   std::string_view PackageOf(std::string_view full_name) const;
 

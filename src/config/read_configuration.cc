@@ -59,6 +59,11 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command, const Configuratio
         setting.key == "deepspeed_config" || setting.key == "config_path" || setting.key == "job.config_file" ||
         setting.key == "config_file" || setting.key == "mm_model" || setting.key == "mm_data" || setting.key == "cfg";
     const std::string& text = setting.value.text;
+    // Of a name that is not known, where the file is here.
+    const bool named = (Contains(setting.key, "conf") || Contains(setting.key, "cfg") ||
+                        Contains(setting.key, "hparam") || Contains(setting.key, "recipe")) &&
+                       !Contains(setting.key, "token") && IsSettingsFile(text) && !EndsWith(text, ".json") &&
+                       !NamedFile(text, setting.file, known).empty();
     if ((setting.key == "config_path" || setting.key == "config_dir") && !IsSettingsFile(text)) {
       folder = text;
     } else if (const std::string model = JoinPath(text, "config.json");
@@ -68,7 +73,7 @@ std::vector<ShellField> FilesOf(const LaunchCommand& command, const Configuratio
       continue;                                 // of transformers: a model that is elsewhere
     } else if (setting.key == "config_name") {  // of hydra, without its ending
       out.push_back({JoinPath(folder, IsSettingsFile(text) ? text : text + ".yaml"), setting.file, setting.line});
-    } else if (names_file && (IsSettingsFile(text) || EndsWith(text, ".py") || Explicit(setting.key))) {
+    } else if (named || (names_file && (IsSettingsFile(text) || EndsWith(text, ".py") || Explicit(setting.key)))) {
       out.push_back({text, setting.file, setting.line});
     }
   }

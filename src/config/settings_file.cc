@@ -64,7 +64,7 @@ void UnwrapWandb(std::vector<Setting>* settings) {
 }
 
 StatusOr<ConfigSource> ReadYamlSettings(std::string_view text, const std::string& path) {
-  MSP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, path, {.aliases = true}));
+  MSP_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, path, {.aliases = true, .types = true}));
   ConfigSource source;
   source.path = path;
   FlattenYaml(root, "", path, &source.settings);

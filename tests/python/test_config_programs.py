@@ -279,3 +279,34 @@ def test_training_on_pictures(golden, target, old, new, rule, tmp_path):
     changed = {name: text.replace(old, new) for name, text in PICTURES[target].items()}
     _, found = compare(tmp_path / "b", PICTURES[golden], changed)
     assert of(found, "fail").keys() == {rule}
+
+
+def test_schedules_and_classes_of_libraries(tmp_path):
+    own = (
+        "import torch\nopt = torch.optim.AdamW(model.parameters(), lr=2e-5, betas=(0.9, 0.95), weight_decay=0.1)\n"
+        "warm = torch.optim.lr_scheduler.LinearLR(opt, start_factor=0.01, total_iters=100)\n"
+        "then = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=400)\n"
+        "both = torch.optim.lr_scheduler.SequentialLR(opt, [warm, then], milestones=[100])\n"
+    )
+    _, found = compare(tmp_path / "a", TRAINED, {"run.sh": "torchrun --nproc_per_node 4 x.py\n", "x.py": own})
+    assert of(found, "fail") == {} and found["optimizer.warmup_ratio"]["verdict"] == "pass"
+    keras = "import keras\nopt = keras.optimizers.AdamW(learning_rate=Schedule(1), weight_decay=0.1, beta_2=0.95)\n"
+    _, found = compare(tmp_path / "b", TRAINED, {"x.py": keras})
+    assert of(found, "fail") == {"optimizer.eps": ("1e-08", "1e-07")}, "the rate is a schedule's"
+    tagged = (
+        "seed: 42\nlr: 0.00002\nopt: !name:torch.optim.AdamW\n    lr: !ref <lr>\n    weight_decay: 0.1\n"
+        "    betas: [0.9, 0.95]\nmax_grad_norm: 1.0\n"
+    )
+    _, found = compare(tmp_path / "c", TRAINED, {"t.yaml": tagged})
+    assert of(found, "fail") == {} and found["optimizer.lr"]["verdict"] == "pass"
+
+
+def test_what_neither_side_says_is_no_pass(tmp_path):
+    """It is counted by itself, and a reason of what is asked claims no difference."""
+    flag = "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 64 --train-iters 9 --lr 1e-4 --use-fused-swiglu\n"
+    report, found = compare(tmp_path, {"run.sh": flag}, {"run.sh": flag.replace(" --use-fused-swiglu", "")})
+    empty = [f for f in found.values() if f["verdict"] == "pass" and not f["target"] and not f["golden"]]
+    assert empty == [] and report["verdicts"]["not seen"] > 0
+    assert "SwiGLU" in found["structure.fusion"]["golden"] and "norm" not in found["structure.fusion"]["golden"]
+    asked = [f for f in found.values() if f["verdict"] == "ask" and f["section"] != "precision"]
+    assert asked and not any("differ" in f["reason"] for f in asked)

@@ -235,7 +235,8 @@ std::vector<Judgement> JudgementsOf(const ChecklistReport& report, Language lang
       case CheckVerdict::kAsk:
       case CheckVerdict::kWarn: one.kind = JudgementKind::kAskPerson; break;
       case CheckVerdict::kFail: one.kind = JudgementKind::kBug; break;
-      case CheckVerdict::kSkip: one.asked = false; break;
+      case CheckVerdict::kSkip:
+      case CheckVerdict::kUnseen: one.asked = false; break;
     }
     one.about = Message(std::string(finding.rule->id));
     one.evidence.emplace_back(std::string(finding.Reason(language)));
@@ -282,7 +283,7 @@ std::string ChecklistJson(const ChecklistReport& report) {
   json.Member("golden_frameworks", report.frameworks[1]);
   json.ObjectMember("verdicts", [&] {
     for (const CheckVerdict verdict :
-         {CheckVerdict::kPass, CheckVerdict::kAsk, CheckVerdict::kWarn, CheckVerdict::kFail}) {
+         {CheckVerdict::kPass, CheckVerdict::kUnseen, CheckVerdict::kAsk, CheckVerdict::kWarn, CheckVerdict::kFail}) {
       json.Member(NameOf(verdict), report.Count(verdict));
     }
   });
@@ -307,7 +308,7 @@ std::string ChecklistJson(const ChecklistReport& report) {
   };
   for (const CheckFinding& finding : report.findings) {
     write(finding.rule->id, finding.rule->section, NameOf(finding.verdict), finding.target, finding.golden,
-          finding.target_origin, finding.golden_origin, finding.rule->reason, finding.rule->fix);
+          finding.target_origin, finding.golden_origin, finding.Reason(Language::kEnglish), finding.rule->fix);
   }
   for (const SettingDifference& one : report.settings) {
     if (one.incidental || one.alone) continue;
@@ -329,7 +330,7 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
   Message out;
   std::string asked;
   for (const CheckFinding* finding : WorstFirst(report)) {
-    if (finding->verdict == CheckVerdict::kPass) continue;
+    if (finding->verdict == CheckVerdict::kPass || finding->verdict == CheckVerdict::kUnseen) continue;
     if (finding->verdict == CheckVerdict::kAsk) {
       asked += (asked.empty() ? "" : ", ") + std::string(finding->rule->id);
       continue;
@@ -367,8 +368,9 @@ Message ChecklistText(const ChecklistReport& report, Language language) {
   for (const std::string& file : report.not_read) {
     out += Msg("cannot say: {} is not here, and may set what any rule looks at\n", file);
   }
-  out += Msg("{} pass, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
-             report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn), report.Count(CheckVerdict::kFail));
+  out += Msg("{} pass, {} not seen, {} to ask, {} warn, {} fail\n", report.Count(CheckVerdict::kPass),
+             report.Count(CheckVerdict::kUnseen), report.Count(CheckVerdict::kAsk), report.Count(CheckVerdict::kWarn),
+             report.Count(CheckVerdict::kFail));
   for (const std::string& file : report.files) out += Msg("  result: {}\n", OneLine(file));
   return out;
 }
