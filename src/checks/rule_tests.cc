@@ -263,8 +263,9 @@ Verdict EqualWarmup(const CheckInput& input) {
   }
   const bool counted = input.golden && input.target->Find("warmup") && input.golden->Find("warmup");
   if (steps != Verdict::kAsk || counted) return steps;
+  if (!input.golden) return steps;
   const Verdict shares = Compare(input, "warmup_share", Verdict::kFail);
-  const bool neither = input.golden && !input.target->Find("warmup") && !input.golden->Find("warmup");
+  const bool neither = !input.target->Find("warmup") && !input.golden->Find("warmup");
   for (const size_t side : {0, 1}) {
     const EffectiveRun& run = side == 0 ? *input.target : *input.golden;
     const Fact* share = run.Find("warmup_share");
