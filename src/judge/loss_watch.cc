@@ -17,7 +17,7 @@ constexpr double kLeastScale = 0.025;   // of noise, on the logarithm: half of i
 constexpr double kLeastOfFirst = 0.05;  // of the loss of the first steps: below, there is nothing left to learn
 constexpr double kLeastOfRange = 0.5;   // of all values, of losses on both sides of zero
 constexpr double kMostIndependent = 2;  // of four in a row
-constexpr double kBeyondAll = 8, kLeastShown = 1.2, kLeastOfOne = 1.5, kOnTheWay = 0.3;
+constexpr double kBeyondAll = 8, kAboveFirst = 1.5, kLeastShown = 1.2, kLeastOfOne = 1.5, kOnTheWay = 0.3;
 constexpr int64_t kAboutOnset = 3;  // steps: a level is known to begin to a few
 constexpr size_t kFirst = 5, kNear = 12, kLastFew = 8;
 constexpr double kMostOfLeap = 30;  // never as certain as a relation
@@ -156,6 +156,13 @@ bool LossWatch::IsBeyondAll() const {
   return count_ <= kJudgeWarmup && low_ > 0 && values_.back() >= kBeyondAll * highest_before_;
 }
 
+// A training that has learned much falls far below its first losses: one above these is beyond all, too.
+bool LossWatch::IsAboveFirst() const {
+  if (count_ > kJudgeWarmup || !(low_ > 0) || values_.size() <= kFewestBefore) return false;
+  const double most = LargestOf(std::span(values_).last(kFewestBefore + 1).first(kFewestBefore));
+  return values_.back() >= kAboveFirst * highest_before_ && values_.back() >= kBeyondAll * most;
+}
+
 std::optional<LossLeap> LossWatch::Open(double alarm) const {
   for (size_t in_row = kInRow - 1; in_row > 0; --in_row) {
     const Found found = Strongest(in_row, alarm);
@@ -225,6 +232,13 @@ std::optional<Change> LossWatch::Add(int64_t step, double value, double alarm) {
     const LossLeap leap = LeapAt(values_.size() - 1, found.end);
     return Change{Detector::kSpike, step, found.strength, leap.before, leap.after};
   }
+  // Alone it is when the next one is back; else it may be the first of a leap.
+  const std::optional<Change> alone = std::exchange(alone_, std::nullopt);
+  if (const Found found = IsAboveFirst() ? Strongest(1, alarm) : Found{}; found.strength >= alarm) {
+    const LossLeap leap = LeapAt(values_.size() - 1, found.end);
+    alone_ = Change{Detector::kSpike, step, found.strength, leap.before, leap.after};
+  }
+  if (alone && value < alone->after / 2) return alone;
   KeepLargest();
   return climb;
 }

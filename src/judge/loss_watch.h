@@ -24,8 +24,9 @@ class LossWatch {
  public:
   static constexpr size_t kFewestBefore = 26, kInRow = 4;
 
-  /// A leap or a climb that is as strong as `alarm` (-log10 of the probability), one loss beyond all there was in the first
-  /// kJudgeWarmup, and each first loss that is NaN or infinite.
+  /// A leap or a climb that is as strong as `alarm` (-log10 of the probability), one loss beyond all there was in the
+  /// first kJudgeWarmup (8 times the largest, or 1.5 times it and 8 times the last 26, and back at once), and each
+  /// first loss that is NaN or infinite.
   std::optional<Change> Add(int64_t step, double value, double alarm);
 
   /// Whether a healthy training may do it, however unusual: other data or a restarted schedule (less than twice or
@@ -62,6 +63,7 @@ class LossWatch {
   LossLeap LeapAt(size_t first, size_t end) const;
   size_t FirstAbove(size_t end, size_t in_row) const;
   bool IsBeyondAll() const;
+  bool IsAboveFirst() const;
   void KeepLargest();
   void Restart(size_t kept);
 
@@ -73,6 +75,7 @@ class LossWatch {
   double low_ = 0, high_ = 0, highest_before_ = 0;  // of all
   std::optional<int64_t> judged_from_;
   std::optional<LossLeap> largest_;
+  std::optional<Change> alone_;  // the last loss, where it is above the first ones
   double largest_gap_ = 0;
 };
 

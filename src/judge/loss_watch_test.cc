@@ -132,6 +132,21 @@ TEST(LossWatch, TellsLossesOnBothSidesOfZero) {
   EXPECT_EQ(told.changes[0].onset, 132);
 }
 
+TEST(LossWatch, TellsOneLossAboveTheFirstOfATrainingThatHasLearned) {
+  std::vector<double> losses;
+  std::mt19937 random(5);
+  std::normal_distribution<double> noise;
+  const Made made;
+  for (int64_t step = 0; step < 190; ++step) losses.push_back(made.At(step, noise(random)));
+  losses[150] = 5;  // 2.3 at first, 0.05 now
+  const Told told = Judged(losses);
+  ASSERT_EQ(told.changes.size(), 1u);
+  EXPECT_EQ(told.changes[0].detector, Detector::kSpike);
+  EXPECT_EQ(told.changes[0].onset, 150);
+  losses[150] = 2.3;  // as at first: a batch that is hard
+  EXPECT_TRUE(Judged(losses).changes.empty());
+}
+
 TEST(LossWatch, TellsTheFirstNanAlways) {
   const Told first = Judged({NAN, 1, 1});
   ASSERT_EQ(first.changes.size(), 1U);
