@@ -322,7 +322,7 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
   MSP_ASSIGN_OR_RETURN(std::vector<std::string> names, ListDirectory(path));
   for (const char* name : {".hydra/config.yaml", "files/config.yaml"}) names.emplace_back(name);  // of hydra, of wandb
   const size_t sources = out->sources.size(), packages = out->packages.size();
-  std::vector<std::string> scripts, programs, unknown;
+  std::vector<std::string> scripts, jobs, programs, unknown;
   for (const std::string& name : names) {
     const std::string file = JoinPath(path, name);
     if (!IsRegularFile(file)) continue;
@@ -332,8 +332,14 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
     } else if (kind == FileKind::kSettings) {
       out->given.push_back(file);
       auto source = ReadSettingsFile(file);
-      if (source.ok() && source->dialect == ConfigDialect::kUnknown) unknown.push_back(file);
-      if (source.ok() && source->dialect != ConfigDialect::kUnknown) out->sources.push_back(std::move(*source));
+      if (!source.ok()) continue;
+      if (!EmbeddedScript(*source).empty()) {
+        jobs.push_back(file);
+      } else if (source->dialect == ConfigDialect::kUnknown) {
+        unknown.push_back(file);
+      } else {
+        out->sources.push_back(std::move(*source));
+      }
     } else if (kind == FileKind::kPython) {
       programs.push_back(file);
     } else if (kind == FileKind::kText) {
@@ -343,11 +349,20 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
       out->packages.insert(out->packages.end(), log.packages.begin(), log.packages.end());
     }
   }
+  for (const std::string& job : jobs) MSP_RETURN_IF_ERROR(AddSettings(job, out));
   for (const std::string& script : scripts) MSP_RETURN_IF_ERROR(AddScript(script, out));
   // Nothing starts it: what is alone there is meant.
-  if (scripts.empty() && programs.size() == 1) MSP_RETURN_IF_ERROR(AddFile(programs[0], out));
+  if (scripts.empty() && jobs.empty() && programs.size() == 1) MSP_RETURN_IF_ERROR(AddFile(programs[0], out));
   if (out->sources.size() == sources && unknown.size() == 1) MSP_RETURN_IF_ERROR(AddFile(unknown[0], out));
   return out->sources.size() > sources || out->packages.size() > packages;
+}
+
+bool HoldsScript(const std::string& path) {
+  const auto names = ListDirectory(path);
+  return names.ok() && std::ranges::any_of(*names, [&](const std::string& name) {
+           const StatusOr<FileKind> kind = KindOf(JoinPath(path, name));
+           return kind.ok() && *kind == FileKind::kScript;
+         });
 }
 
 }  // namespace
@@ -355,7 +370,8 @@ StatusOr<bool> AddRunDirectory(const std::string& path,  // NOLINT(misc-no-recur
 Status AddFile(const std::string& path, Configuration* out) {  // NOLINT(misc-no-recursion): of a directory its files
   if (IsDirectory(path)) {
     const std::string config = JoinPath(path, "config.json");
-    if (!IsRegularFile(config)) {
+    // A model beside the script that trains it is one of its files.
+    if (!IsRegularFile(config) || HoldsScript(path)) {
       MSP_ASSIGN_OR_RETURN(const bool found, AddRunDirectory(path, out));
       if (found) return OkStatus();
       return BadInput(Msg("{} holds no configuration: give a file, or the directory of a model or of a run", path));

@@ -63,7 +63,7 @@ def test_checkpoints_that_say_nothing_and_no_checkpoints(tmp_path):
     save_distributed(llama(), tmp_path / "dcp")
     assert "holds no arguments of a training" in checklist(tmp_path / "dcp", code=3)
     (tmp_path / "empty").mkdir()
-    assert "holds no checkpoint" in checklist(tmp_path / "empty", code=3)
+    assert "holds no configuration" in checklist(tmp_path / "empty", code=3)
     (tmp_path / "bad.pt").write_bytes(b"\x80\x02cos\nsystem\n(X\x04\x00\x00\x00truetR.")
     assert "bad.pt" in checklist(tmp_path / "bad.pt", code=3)
 

@@ -310,3 +310,33 @@ def test_what_neither_side_says_is_no_pass(tmp_path):
     assert "SwiGLU" in found["structure.fusion"]["golden"] and "norm" not in found["structure.fusion"]["golden"]
     asked = [f for f in found.values() if f["verdict"] == "ask" and f["section"] != "precision"]
     assert asked and not any("differ" in f["reason"] for f in asked)
+
+
+def test_a_model_beside_its_script_does_not_hide_it(tmp_path):
+    script = "torchrun --nproc_per_node 8 run_mlm.py --config_name ./config.json --learning_rate {} --adam_beta2 0.98 --fp16\n"
+    model = json.dumps({"model_type": "roberta", "hidden_size": 64, "num_attention_heads": 4})
+    golden = {"run.sh": script.format("5e-4"), "config.json": model}
+    _, found = compare(tmp_path, golden, {**golden, "run.sh": script.format("3e-4")})
+    assert (found["optimizer.lr"]["golden"], found["optimizer.lr"]["target"]) == ("0.0005", "0.0003")
+    assert found["optimizer.lr"]["verdict"] == "fail"
+
+
+def test_a_job_that_starts_a_program_says_what_it_is_given(tmp_path):
+    program = """import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning_rate", type=float, default=5e-5)
+args = parser.parse_args()
+optimizer = torch.optim.AdamW(model.parameters(), lr=args.learning_rate)
+"""
+    job = """apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - name: train
+          command: ["bash", "-c", "accelerate launch --num_processes 4 finetune.py --learning_rate 2e-5"]
+"""
+    golden = {"run.sh": "python finetune.py --learning_rate 2e-5\n", "finetune.py": program}
+    _, found = compare(tmp_path, golden, {"job.yaml": job, "finetune.py": program})
+    assert found["optimizer.lr"]["verdict"] == "pass", found["optimizer.lr"]

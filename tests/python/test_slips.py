@@ -167,7 +167,9 @@ def test_a_dump_where_something_else_is_asked_for(dump):
     assert code == 2 and f"msprobe compare {dump} REFERENCE" in text and f"msprobe overflow_check {dump}" in text
     code, text = said("graph_visualize", dump)
     assert code == 2 and "needs -o DIRECTORY" in text and "TARGET" not in text
-    for command in (["ckpt", "show"], ["ckpt", "compare", dump], ["config_check", dump]):
+    code, text = said("config_check", dump, dump)
+    assert code == 3 and "holds no configuration" in text
+    for command in (["ckpt", "show"], ["ckpt", "compare", dump]):
         code, text = said(*command, dump)
         assert code == 3 and "is a dump" in text and "msprobe compare" in text
     code, text = said("optimizer_replay", dump)

@@ -104,7 +104,7 @@ Status AddCheckpointSettings(const std::string& path, Configuration* out) {
   const std::string directory = IsDirectory(path) ? path : std::string(DirName(path));
   bool found = false;
   if (IsRegularFile(JoinPath(directory, "config.json"))) {
-    MSP_RETURN_IF_ERROR(AddFile(JoinPath(directory, "config.json"), out));
+    MSP_RETURN_IF_ERROR(AddFile(directory, out));  // that, and a script beside it
     found = true;
   }
   MSP_ASSIGN_OR_RETURN(const bool trainer, AddTrainer(directory, out));
