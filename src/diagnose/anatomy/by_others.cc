@@ -208,10 +208,40 @@ std::function<int64_t(int64_t)> TokenOf(const std::vector<int64_t>& shape, int64
   return nullptr;
 }
 
+/// Of the gradient of a parameter the last in the step, which is what stays; of all else the op itself.
+std::string LastOf(const DumpFile& step, const std::string& op) {
+  constexpr int kMostCalls = 4096;
+  std::string last = op;
+  if (ParseOpName(op).direction != OpDirection::kParameterGrad) return last;
+  const std::string base = op.substr(0, op.rfind('.') + 1);
+  for (int n = 0; n < kMostCalls; ++n) {
+    std::string next = base + std::to_string(n);
+    if (!step.FindOp(next)) break;
+    last = std::move(next);
+  }
+  return last;
+}
+
+/// But for what rounding leaves.
+bool IsSame(const ItemView& a, const ItemView& b) {
+  constexpr double kRounds = 1e-5;
+  const double norm = b.stats[kNorm].AsDouble();
+  const double means = std::fabs(a.stats[kMean].AsDouble() - b.stats[kMean].AsDouble());
+  return std::fabs(a.stats[kNorm].AsDouble() - norm) <= kRounds * norm && means <= kRounds * norm;
+}
+
 /// Whether it may be the factor of clipping.
 bool MayClip(double factor) {
   constexpr double kLeast = 1e-4, kMost = 0.999;
   return factor > kLeast && factor < kMost;
+}
+
+/// By which the earlier value adds up to what the target has more; 0 where that is no factor of clipping.
+double FactorOf(const ItemView& target, const ItemView& golden, const ItemView& earlier) {
+  if (MeansAddUp(target, golden, earlier)) return 1;
+  const auto mean = [](const ItemView& item) { return item.stats[kMean].AsDouble(); };
+  const double factor = (mean(target) - mean(golden)) / mean(earlier);
+  return MayClip(factor) ? factor : 0;
 }
 
 /// The factor by which the same item of the other calls of the function, or all gradients of parameters, add up with
@@ -231,11 +261,14 @@ double OthersAddUp(const ItemAtHand& at, const FilePair& step) {
   ItemViews t(*target, CompareMode::kStatistics), g(*golden, CompareMode::kStatistics),
       e(*earlier, CompareMode::kStatistics);
   size_t seen = 0, telling = 0;
-  for (size_t i = 0; i < target->ops().size() && seen < kMostCalls; ++i) {
+  bool left = false;  // the backward pass: what follows it may be of another loss
+  const size_t begin = gradients ? target->FindOp(at.evidence.target.name).value_or(0) : 0;
+  for (size_t i = begin; i < target->ops().size() && seen < kMostCalls; ++i) {
     const std::string_view name = target->ops().NameAt(i);
     const NameParts parts = ParseOpName(name);
+    left = left || (gradients && parts.direction == OpDirection::kForward);
     if (parts.direction != own.direction || (!gradients && parts.base != own.base)) continue;
-    const auto in_golden = golden->FindOp(name), before = earlier->FindOp(name);
+    const auto in_golden = golden->FindOp(name), before = earlier->FindOp(LastOf(*earlier, std::string(name)));
     if (!in_golden || !before || !t.Read(i).ok() || !g.Read(*in_golden).ok() || !e.Read(*before).ok()) continue;
     ++seen;
     for (const ItemView& a : t.items()) {
@@ -244,15 +277,16 @@ double OthersAddUp(const ItemAtHand& at, const FilePair& step) {
       const auto b = std::ranges::find(g.items(), a.suffix, &ItemView::suffix);
       const auto c = std::ranges::find(e.items(), a.suffix, &ItemView::suffix);
       if (b == g.items().end() || c == e.items().end() || a.shape != c->shape || !MeanTells(a, *b, *c)) continue;
+      if (IsSame(a, *b)) continue;  // of another optimizer, which clears its own
       if (factor == 0) {
-        const auto mean = [](const ItemView& item) { return item.stats[kMean].AsDouble(); };
-        factor = MeansAddUp(a, *b, *c) ? 1 : (mean(a) - mean(*b)) / mean(*c);
-        if (factor != 1 && !MayClip(factor)) return 0;
+        factor = FactorOf(a, *b, *c);
+        if (factor == 0) return 0;
         telling += factor == 1 ? 1 : 0;  // the factor of one tensor proves nothing by itself
-        continue;
+      } else if (MeansAddUp(a, *b, *c, factor)) {
+        ++telling;
+      } else {
+        return left && telling >= kEnough ? factor : 0;
       }
-      if (!MeansAddUp(a, *b, *c, factor)) return 0;
-      ++telling;
     }
   }
   return telling >= kEnough ? factor : 0;
@@ -275,7 +309,9 @@ Anatomy ExplainStale(const ItemAtHand& at) { return Stale(at).Explain(); }
 
 Anatomy ExplainAccumulated(const ItemAtHand& at) {
   for (const FilePair& step : at.context.earlier) {
-    const std::unique_ptr<OpItems> items = OpOf(step.target, at.evidence.target.name);
+    const StatusOr<DumpFile> earlier = DumpFile::Open(step.target);
+    if (!earlier.ok()) continue;
+    const std::unique_ptr<OpItems> items = OpOf(step.target, LastOf(*earlier, at.evidence.target.name));
     const ItemView* item = items ? items->Find(at.target.suffix) : nullptr;
     if (!item || !item->tensor || item->shape != at.target.shape) continue;
     Anatomy out;

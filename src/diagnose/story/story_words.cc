@@ -95,6 +95,9 @@ std::string AdviceOfAnatomy(const Words& say, const StoryOrigin& o) {
     return say({"look at what cuts it off, as clipping of gradients does (clip_grad_value_)",
                 "检查截断它的代码，例如梯度裁剪（clip_grad_value_）"});
   const bool of_step = o.anatomy->kind == AnatomyKind::kStale && o.anatomy->source.starts_with("step ");
+  if (of_step && o.cause == Cause::kInput && !o.gradient && !o.kept)
+    return say({"look at what brings the data of a step: a loader that begins again, a batch that is not fetched anew",
+                "检查每个 step 的数据来源：被重新开始的 loader，或未重新取出的 batch"});
   if (of_step)
     return say(
         {"look at what should have changed it after that step: which parameters the optimizer was given, and "
