@@ -340,3 +340,12 @@ spec:
     golden = {"run.sh": "python finetune.py --learning_rate 2e-5\n", "finetune.py": program}
     _, found = compare(tmp_path, golden, {"job.yaml": job, "finetune.py": program})
     assert found["optimizer.lr"]["verdict"] == "pass", found["optimizer.lr"]
+
+
+def test_a_padded_vocabulary_is_its_rows(tmp_path):
+    lit = "model_config:\n  name: a\n  block_size: 128\n  vocab_size: 50280\n  padded_vocab_size: 50304\n  n_layer: 2\n  n_head: 4\n  n_embd: 64\n"
+    olmo = "model:\n  d_model: 64\n  n_heads: 4\n  n_layers: 2\n  vocab_size: 50280\n  embedding_size: {}\n  max_sequence_length: 128\n"
+    _, found = compare(tmp_path / "same", {"a.yaml": olmo.format(50304)}, {"b.yaml": lit})
+    assert found["structure.vocab_size"]["verdict"] == "pass", found["structure.vocab_size"]
+    _, found = compare(tmp_path / "other", {"a.yaml": olmo.format(50432)}, {"b.yaml": lit})
+    assert found["structure.vocab_size"]["verdict"] == "warn", found["structure.vocab_size"]
