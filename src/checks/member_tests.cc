@@ -24,8 +24,8 @@ bool OneStack(const CheckInput& input) { return input.target->dialects() == inpu
 
 void Show(const Fact* fact, std::string_view name, std::optional<CheckShown>* out) {
   if (!*out) *out = CheckShown{};
-  (*out)->value += ((*out)->value.empty() ? "" : ", ") + std::string(name) + " " +
-                   (fact ? fact->value.Shown() : std::string("not set"));
+  (*out)->value += ((*out)->value.empty() ? "" : ", ") + std::string(name) +
+                   (fact ? " " + fact->value.Shown() : std::string(": not set"));
   if (fact && (*out)->origin.empty()) (*out)->origin = fact->origin;
 }
 
