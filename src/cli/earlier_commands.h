@@ -1,4 +1,4 @@
-// Commands of mindstudio-probe that are not commands here.
+// Words that are no commands here: those of mindstudio-probe, and what people try.
 #pragma once
 
 #include <optional>

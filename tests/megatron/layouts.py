@@ -68,6 +68,17 @@ def visualize(target, golden, merge, out, golden_merge=ONE, step=0):
     return json.loads(run(command).stdout)
 
 
+def refusal(python, directory, level, target, golden, sizes):
+    """What a graph of two layouts says that it refuses; `sizes`: ranks, tp, pp and ep of the target."""
+    train(python, directory, ("target", target, "--level", level), ("golden", golden, "--level", level))
+    command = ["graph_visualize", "-tp", directory / "target" / "step0", "-gp", directory / "golden" / "step0"]
+    for option, size in zip(("--rank_size", "--tp", "--pp", "--ep"), sizes):
+        command += [option, size, "1"]
+    done = run([*command, "-o", directory], check=False)
+    assert done.returncode == 3, done.stderr
+    return done.stderr
+
+
 def unmatched_modules(summary):
     db = sqlite3.connect(f"file:{summary['file']}?immutable=1", uri=True)
     try:

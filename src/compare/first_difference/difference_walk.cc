@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/page_trim.h"
 #include "base/text.h"
@@ -376,9 +377,10 @@ class Walk {
       const Lone* own = from_outside || unproven ? lone_.FirstOwnModule() : nullptr;
       if (!own && kind == Kind::kShape) own = lone_.FirstWithoutEffect();
       if (own && lone_.IsReplaced(*own)) own = nullptr;
+      const std::optional<Lone> forward = kind == Kind::kOp && !in_.plan.cross ? lone_.ForwardOf(i) : std::nullopt;
       const Lone* near = lone_.Before(kind, i);
       if (!near && kind == Kind::kInput && !in_.plan.cross) near = lone_.Exchange(i);
-      if (!near && kind == Kind::kOp && !in_.plan.cross) near = lone_.ExchangeOfGradient(i);
+      if (!near && kind == Kind::kOp && !in_.plan.cross) near = forward ? &*forward : lone_.ExchangeOfGradient(i);
       if (own && (!near || own->before < near->before)) {
         lone_.Set(*own, &found);
         if (kind == Kind::kShape) found.verdict = verdict = RulerVerdict::kSuspicious;

@@ -1,6 +1,7 @@
 #include "compare/first_difference/lone_ops.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "compare/first_difference/random_draw.h"
@@ -129,17 +130,22 @@ const Lone* LoneOps::LastOfShape(const std::vector<std::string>& shapes, size_t 
 
 const Lone* LoneOps::Exchange(size_t i) const { return LastOfShape(ShapesOf(i, false), 0, i); }
 
-const Lone* LoneOps::ExchangeOfGradient(size_t i) const {
-  const NameParts name = ParseOpName(ops_.NameAt(i));
+std::optional<Lone> LoneOps::ForwardOf(size_t i) const {
   for (const bool golden : {false, true}) {
     const uint32_t op = golden ? in_.plan.golden_of[i] : static_cast<uint32_t>(i);
-    if (name.direction != OpDirection::kBackward || op == kNoOp || CalledBefore(golden, op) == op) continue;
-    forward_ = Lone();
-    forward_.golden = golden;
-    forward_.op = CalledBefore(golden, op);
-    forward_.before = i;
-    return &forward_;
+    const uint32_t forward = op == kNoOp ? op : CalledBefore(golden, op);
+    if (forward == op) continue;
+    Lone out;
+    out.golden = golden;
+    out.op = forward;
+    out.before = i;
+    return out;
   }
+  return std::nullopt;
+}
+
+const Lone* LoneOps::ExchangeOfGradient(size_t i) const {
+  const NameParts name = ParseOpName(ops_.NameAt(i));
   if (name.direction != OpDirection::kParameterGrad || lone_.empty()) return nullptr;
   for (size_t k = i; k-- > 0;) {
     const NameParts other = ParseOpName(ops_.NameAt(k));

@@ -1,6 +1,7 @@
 // Ops that only one of two runs has, at their places in the walk over both.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -46,8 +47,10 @@ class LoneOps {
   /// what it brings is written in place, and may be read much later.
   const Lone* Exchange(size_t i) const;
   /// A communication that one run has more between two backward passes that add up the gradient `i` of a parameter:
-  /// what it writes is added to. Of a backward call its own forward call, where one run has that one more.
+  /// what it writes is added to.
   const Lone* ExchangeOfGradient(size_t i) const;
+  /// Of the backward call `i` its own forward call, where one run has that one more.
+  std::optional<Lone> ForwardOf(size_t i) const;
   /// Whether the other run has ops of its own where this one is called.
   bool IsReplaced(const Lone& own) const;
   /// Behind an op that drew other random numbers all differs, but not which functions are called.
@@ -90,7 +93,6 @@ class LoneOps {
   const OpList& ops_;
   Rewrites& rewrites_;
   BigArray<Lone> lone_;
-  mutable Lone forward_;  // of ExchangeOfGradient()
   std::vector<OwnModule> own_modules_;
   bool sought_moved_ = false;
   std::unordered_set<uint32_t> moved_[2];  // of the target, of the golden run

@@ -125,6 +125,7 @@ class StepReader {
     });
   }
 
+  /// The decay by itself, where the rate that it is multiplied by is known.
   static void TakeRateOff(std::vector<OptimizerSetting>* out) {
     const auto rate = std::ranges::find(*out, "lr", &OptimizerSetting::name);
     const auto decay = std::ranges::find(*out, "lr * weight_decay", &OptimizerSetting::name);
