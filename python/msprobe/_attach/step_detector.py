@@ -206,7 +206,8 @@ class StepDetector:
             logger.warning("this PyTorch does not tell when optimizers step: every forward is a step")
             self._step_by = "forward"
             return
-        self._optimizer_hooks.around_step(None, None, lambda optimizer, args, kwargs: self._has_stepped(optimizer))
+        # The first one has nothing to do: who joins while the closure of a step runs is called behind it, too.
+        self._optimizer_hooks.around_step(None, lambda *_: None, lambda optimizer, *_: self._has_stepped(optimizer))
         self._watch_scaler()
 
     def _watch_scaler(self) -> None:

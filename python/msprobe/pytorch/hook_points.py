@@ -15,7 +15,7 @@ import torch
 
 from .. import _core
 from .._capture.guard import shielded
-from . import regions
+from . import closures, regions
 
 _OF_MODULES = (
     "_forward_pre_hooks",
@@ -195,8 +195,14 @@ class HookSet:
         self._keep(home, names, home.register_module_forward_pre_hook(callback(before)))
         self._keep(home, names, register(callback(after), **options))
 
-    def around_step(self, optimizer: Optional[Any], before: Optional[Callable], after: Optional[Callable]) -> None:
-        """Has functions called with (optimizer, args, kwargs) around the steps of an optimizer; None: of every one."""
+    def around_step(
+        self, optimizer: Optional[Any], before: Optional[Callable], after: Optional[Callable], whole: bool = False
+    ) -> None:
+        """Has functions called with (optimizer, args, kwargs) around the steps of an optimizer; None: of every one.
+
+        The first one is called right before the gradients are used: behind the closure, where the step is given one.
+        `whole`: before the closure.
+        """
         from torch.optim import optimizer as home
 
         if optimizer is None:
@@ -205,9 +211,13 @@ class HookSet:
         else:
             owner, names = optimizer, ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
             pre, post = optimizer.register_step_pre_hook, optimizer.register_step_post_hook
-        for register, call in ((pre, before), (post, after)):
-            if call is not None:
-                self._keep(owner, names, register(callback(call)))
+        if before is not None:
+            guarded = shielded(before)
+            self._keep(owner, names, pre(callback(before if whole else closures.before_use(guarded))))
+            if not whole:
+                closures.before_running_use(optimizer, guarded)
+        if after is not None:
+            self._keep(owner, names, post(callback(after)))
 
     def on_gradient(self, tensor: torch.Tensor, call: Callable) -> None:
         """Has a function called with the gradient of a tensor."""

@@ -323,7 +323,8 @@ def mark_optimizers() -> None:
     optimizer = importlib.import_module("torch.optim.optimizer")
     if _optimizer_hooks or not hasattr(optimizer, "register_optimizer_step_pre_hook"):
         return
-    _optimizer_hooks.around_step(None, lambda *args: _core.set_phase("optimizer"), lambda *args: _core.set_phase(""))
+    begin, end = (lambda *args: _core.set_phase("optimizer")), (lambda *args: _core.set_phase(""))
+    _optimizer_hooks.around_step(None, begin, end, whole=True)
 
 
 def stop_recording() -> str:

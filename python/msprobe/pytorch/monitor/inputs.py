@@ -103,7 +103,8 @@ class InputWatch:
 
     def _hook(self, prefix: str) -> Callable:
         def hook(module: torch.nn.Module, args: tuple, kwargs: dict, output: Any) -> None:
-            if self.armed and module.training:
+            # What wraps a model may stay in evaluation mode behind a validation.
+            if self.armed and (module.training or torch.is_grad_enabled()):
                 self._guard(lambda: self._take(prefix, args, kwargs, output))
 
         return hook

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ..._capture.guard import shielded
+from .. import closures
 from ..hook_points import HookSet
 
 
@@ -27,12 +28,12 @@ class StepHooks:
         if isinstance(optimizer, torch.optim.Optimizer) and own:
             self._hooks.around_step(optimizer, lambda *_: before(), lambda *_: after())
             return
-        first, last = shielded(before), shielded(after)
+        first, last = closures.before_use(shielded(lambda *_: before())), shielded(after)
         original = optimizer.step
 
         @functools.wraps(original)
         def step(this: Any, *args: Any, **kwargs: Any) -> Any:
-            first()
+            (_, *args), kwargs = first(optimizer, (optimizer, *args), kwargs) or ((optimizer, *args), kwargs)
             result = original(*args, **kwargs)
             last()
             return result
