@@ -72,13 +72,26 @@ class Told:
     def watch(self, named):
         """Notes norms of gradients whenever an optimizer steps that has one of these parameters; {name: parameter}."""
 
-        def before(optimizer, *_):
-            if hasattr(optimizer, "optimizers"):
-                return  # each of these steps, too
+        def note(optimizer):
             stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
             norms = {n: norm(p.grad) for n, p in named.items() if id(p) in stepped and p.grad is not None}
             if norms:
                 self.gradients.append(norms)
+
+        def before(optimizer, args, kwargs):
+            if hasattr(optimizer, "optimizers"):
+                return None  # each of these steps, too
+            closure = kwargs.get("closure")
+            if closure is None:
+                note(optimizer)
+                return None
+
+            def noted():  # the gradients that the optimizer uses are those that its closure has made and clipped
+                loss = closure()
+                note(optimizer)
+                return loss
+
+            return args, {**kwargs, "closure": noted}
 
         register_optimizer_step_pre_hook(before)
 

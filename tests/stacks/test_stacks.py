@@ -94,7 +94,7 @@ class Runs:
         self._way("inserted", (), script if here else inserted, *here)
         self._way("run", run, script)
         self._way("faulty", run, script, "--fault")
-        self._way("monitor", ("monitor", "--output", "monitored", "--"), script)
+        self._way("monitor", ("monitor", "--output", "monitored", "--csv", "--"), script)
 
     def _way(self, name, command, script, *more):
         launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={self.stack.ranks}"]
@@ -180,7 +180,8 @@ class Runs:
         for path in directory.glob("*.csv"):
             metric = found.setdefault(path.name.rsplit("_", 1)[0], {})
             with path.open(newline="") as file:
-                metric.update({(int(row["step"]), row["name"]): float(row["norm"]) for row in csv.DictReader(file)})
+                rows = [row for row in csv.DictReader(file) if "norm" in row]  # a loss, a rate or a checksum has none
+            metric.update({(int(row["step"]), row["name"]): float(row["norm"]) for row in rows})
         return found
 
 
