@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from launch import REPO
 
 pytest.importorskip("transformers")
 sys.path.insert(0, str(REPO / "tests" / "rollout"))
 
-from pairs import CASES
+from pairs import CASES, PROMPTS
 
 MSPROBE = Path(sys.executable).with_name("msprobe")
 
@@ -155,3 +157,53 @@ def test_what_both_sides_recorded_is_seen(dumps):
     stages = {stage["stage"]: stage for stage in json.loads(done.stdout)["stages"]}
     assert not any("one side alone" in line for line in stages["op"]["not_seen"])
     assert stages["weight"]["verdict"] == "agrees" and "unpaired" not in stages["weight"]["kind"]
+
+
+def saved(path, name, kind):
+    """The first tensor of a kind of a module's call, as its dump has it."""
+    [entry] = [entry for op, entry in json.loads(path.read_text())["data"].items() if name in op and ".forward." in op]
+    return torch.load(path.parent / "dump_tensor_data" / entry[kind][0]["data_name"]).numpy()
+
+
+def engine_steps(dumps):
+    """(schedule, ids, logits) of each step of an engine."""
+    for path in sorted(dumps.glob("step*/*/dump.json"), key=lambda p: int(p.parts[-3].removeprefix("step"))):
+        schedule = json.loads(path.read_text())["schedule"]
+        yield schedule, saved(path, "embed_tokens", "input_args"), saved(path, "logits_processor", "output")
+
+
+def log_softmax(row):
+    row = row.astype(np.float64) - row.max()
+    return row - np.log(np.exp(row).sum())
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["both dumps", "engine alone"])
+def test_sampling_takes_logits_from_the_dumps(dumps, tmp_path, beside):
+    """Neither record holds logits; the engine wrote log-probabilities of raw ones, the trainer divided by the temperature."""
+    tokens, rows = {name: [] for name in PROMPTS}, {}
+    for schedule, ids, logits in engine_steps(dumps / "clean_fp32" / "engine"):
+        begin = 0
+        for place, part in enumerate(schedule):
+            tokens[part["request"]] += ids[begin : begin + part["tokens"]].tolist()
+            begin += part["tokens"]
+            rows[part["request"], len(tokens[part["request"]]) - 1] = logits[place]
+    for side, temperature in (("train", 0.5), ("engine", 1.0)):
+        (tmp_path / side).mkdir()
+        lines = []
+        for name, length in PROMPTS.items():
+            answer = tokens[name][length:]
+            said = [log_softmax(rows[name, length - 1 + i] / temperature)[t] for i, t in enumerate(answer)]
+            line = {"request_id": name, "prompt_token_ids": tokens[name][:length], "token_ids": answer}
+            lines.append(json.dumps({**line, "logprobs": said, "sampling_params": {"temperature": 0.5}}))
+        (tmp_path / side / "requests.jsonl").write_text("\n".join(lines))
+        if beside or side == "engine":
+            (tmp_path / side / "dump").symlink_to(dumps / "clean_fp32" / side)
+    sides = [tmp_path / side for side in ("train", "engine")]
+    given = [option for side, which in zip(sides, ("--also-train", "--also-rollout")) if (side / "dump").exists()
+             for option in (which, (side / "dump").resolve())]  # fmt: skip
+    done = subprocess.run([MSPROBE, "rollout", *sides, *given, "--json"], capture_output=True, text=True)
+    result = json.loads(done.stdout)
+    [stage] = [s for s in result["stages"] if s["stage"] == "sampling"]
+    assert (stage["verdict"], stage["kind"]) == ("cause", "raw"), stage
+    assert stage["seen"].startswith("logits of both sides" if beside else "logits of the engine")
+    assert result["stage"] == "sampling"

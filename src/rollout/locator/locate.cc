@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/message.h"
+#include "rollout/op/dump_logits.h"
 #include "rollout/op/op_stage.h"
 #include "rollout/records/dump_weights.h"
 #include "rollout/records/find_evidence.h"
@@ -87,6 +88,8 @@ StatusOr<RolloutReport> LocateRollout(const RolloutOptions& options) {
   if (!options.output.empty()) MSP_RETURN_IF_ERROR(MakeOutputDir(options.output));
   if (out.train.records && out.rollout.records && AreSameFiles(*out.train.records, *out.rollout.records))
     out.rollout.records.reset();
+  MSP_RETURN_IF_ERROR(TakeDumpLogits(RolloutSide::kTrain, &out.train));
+  MSP_RETURN_IF_ERROR(TakeDumpLogits(RolloutSide::kRollout, &out.rollout));
   const RequestPairs pairs = PairRequests(out.train.records, out.rollout.records);
   out.gaps = GapsOf(pairs);
   out.kl = MeanK3(out.gaps);

@@ -181,7 +181,7 @@ bool Fits(const Sequence& sequence, int64_t first, const std::vector<int64_t>& i
 
 class Pairing {
  public:
-  Pairing(const SideOps& train, const SideOps& rollout) : sequences_(SequencesOf(train)) {
+  Pairing(std::vector<Sequence> sequences, const SideOps& rollout) : sequences_(std::move(sequences)) {
     out_.seen_train = !sequences_.empty();
     for (const Sequence& sequence : sequences_) out_.train_positions.push_back(sequence.rows);
     out_.names.resize(sequences_.size());
@@ -295,6 +295,31 @@ class Pairing {
 
 }  // namespace
 
-TokenPairs PairTokens(const SideOps& train, const SideOps& rollout) { return Pairing(train, rollout).Run(); }
+TokenPairs PairTokens(const SideOps& train, const SideOps& rollout) {
+  return Pairing(SequencesOf(train), rollout).Run();
+}
+
+TokenPairs FindTokens(const std::vector<std::vector<int64_t>>& sequences, const SideOps& rollout) {
+  std::vector<Sequence> wanted;
+  for (const std::vector<int64_t>& ids : sequences) wanted.push_back({ids, std::vector<TokenRow>(ids.size())});
+  return Pairing(std::move(wanted), rollout).Run();
+}
+
+std::vector<std::vector<TokenRow>> FindSequences(const std::vector<std::vector<int64_t>>& sequences,
+                                                 const SideOps& train) {
+  const std::vector<Sequence> recorded = SequencesOf(train);
+  std::vector<std::vector<TokenRow>> out;
+  for (const std::vector<int64_t>& ids : sequences) {
+    const auto is = [&](const Sequence& one) {
+      const size_t length = one.ids.size();
+      return (length == ids.size() || length + 1 == ids.size()) &&
+             std::equal(one.ids.begin(), one.ids.end(), ids.begin());
+    };
+    const auto found = std::find_if(recorded.begin(), recorded.end(), is);
+    const bool once = found != recorded.end() && std::none_of(found + 1, recorded.end(), is);
+    out.push_back(once ? found->rows : std::vector<TokenRow>());
+  }
+  return out;
+}
 
 }  // namespace msprobe

@@ -29,4 +29,12 @@ struct TokenPairs {
 
 TokenPairs PairTokens(const SideOps& train, const SideOps& rollout);
 
+/// Rows of an engine that are tokens of these sequences; of the trainer nothing is said.
+TokenPairs FindTokens(const std::vector<std::vector<int64_t>>& sequences, const SideOps& rollout);
+
+/// By sequence the rows of a trainer's forwards that are its tokens; empty where no forward, or several other ones,
+/// begin with them. A last token that was drawn need not have been given to the trainer.
+std::vector<std::vector<TokenRow>> FindSequences(const std::vector<std::vector<int64_t>>& sequences,
+                                                 const SideOps& train);
+
 }  // namespace msprobe
