@@ -16,17 +16,7 @@ from msprobe.pytorch import PrecisionDebugger
 from transformers import Qwen2Config, Qwen2ForCausalLM
 from vllm import LLM, SamplingParams
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
-CONFIG = {
-    "vocab_size": 256,
-    "hidden_size": 128,
-    "intermediate_size": 192,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
-    "tie_word_embeddings": False,
-}
+from vllm_model import CONFIG
 
 
 def save_model(directory: Path) -> Any:

@@ -1,5 +1,6 @@
 """`msprobe run`: the calls of PrecisionDebugger that the script would make."""
 
+import os
 from typing import Any
 
 from .._capture.log import logger
@@ -11,13 +12,18 @@ from .request import Request
 class Capture(Client):
     """Calls PrecisionDebugger as a script would, unless the script does so itself."""
 
-    def __init__(self, request: Request, debugger_class: Any):
+    def __init__(self, request: Request, debugger_class: Any, dump_path: str = ""):
         self._request = request
+        self._dump_path = dump_path  # as the request or its configuration has it
         self._class = debugger_class  # PrecisionDebugger of the framework
         self._debugger: Any = None
         self._stands_back = False
         self._recorded = False
         self._begun = 0  # steps
+
+    def write_below(self, stage: str) -> None:
+        """Puts the dump into a directory of `dump_path`; called before the first step."""
+        self._request = self._request._replace(dump_path=os.path.join(self._dump_path, stage))
 
     def begin(self, roots: list) -> None:
         self._begun += 1

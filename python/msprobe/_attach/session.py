@@ -17,6 +17,7 @@ from . import request as requests
 from .client import Client
 
 _attached: list = []  # the framework that is recorded: the first that was imported
+_recording: list = []  # what `msprobe run` calls, if it records
 
 
 def attach(framework: str) -> None:
@@ -60,6 +61,18 @@ def _attach_monitor(request: requests.Request) -> None:
     watch = StepDetector(client, "auto")
     watch.install()
     atexit.register(shielded(client.exit))
+
+
+def write_below(stage: str) -> None:
+    """Lets this process write into a directory of its own below `dump_path`; without effect behind its first step."""
+    for capture in _recording:
+        capture.write_below(stage)
+
+
+def forget() -> None:
+    """Makes the next attach() begin anew: what was attached before a fork does nothing in the child."""
+    _attached.clear()
+    _recording.clear()
 
 
 _PACKAGES = {"torch": "pytorch", "mindspore": "mindspore"}
@@ -109,7 +122,10 @@ def _client(request: requests.Request, config: Config, debugger: Any) -> Client:
         from .prices import Prices
 
         return Prices(request, config)
-    return _with_exchange(request, Capture(request, debugger) if request.captures else Client())
+    if not request.captures:
+        return _with_exchange(request, Client())
+    _recording.append(Capture(request, debugger, config.dump_path))
+    return _with_exchange(request, _recording[0])
 
 
 def _with_exchange(request: requests.Request, client: Client) -> Client:

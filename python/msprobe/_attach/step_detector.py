@@ -24,6 +24,7 @@ from .._capture.log import logger
 from ..pytorch import dataloader, regions
 from ..pytorch.hook_points import HookSet
 from ..pytorch.living import LivingOptimizers, parameter_ids
+from . import engine
 from .client import IDLE, OPEN, OVER, Client
 
 STEP_BY = ("auto", "optimizer", "forward", "dataloader")
@@ -39,6 +40,7 @@ class StepDetector:
         self._step_by = step_by
         self._state = IDLE
         self._roots: list = []  # weak references
+        self._engines: list = []  # weak references to models that an engine beside the training calls
         self._model: Any = None  # of them the one whose forwards are steps of an inference
         self._owner: Optional[int] = None  # the thread that calls the roots
         self._inside: Optional[int] = None  # id of the root that runs
@@ -101,7 +103,7 @@ class StepDetector:
         if not self._enabled or getattr(self._thread, "outermost", None) is not None:
             return
         self._thread.outermost = id(module)
-        if self._is_new_root(module):
+        if self._is_new_root(module) and not self._is_of_engine(module):
             self._add_root(module)
 
     def _after_any(self, module: torch.nn.Module, args: tuple, result: Any) -> None:
@@ -117,6 +119,22 @@ class StepDetector:
             return False
         # Activation checkpointing runs parts of a root again, in the backward pass.
         return not any(part is module for root in self._living_roots() for part in root.modules())
+
+    def _is_of_engine(self, module: torch.nn.Module) -> bool:
+        """Whether it is an engine that calls the module, in a process that trains another one."""
+        if any(known() is module for known in self._engines):
+            return True
+        name = engine.caller() if self._step_by != "forward" else ""
+        if not name or not self._living.all():
+            return False
+        self._engines.append(weakref.ref(module))
+        if len(self._engines) == 1:
+            logger.warning(
+                "the model that %s calls is not recorded with the training in this process: --step-by forward, in a run of "
+                "its own, records it.",
+                name,
+            )
+        return True
 
     def _add_root(self, root: torch.nn.Module) -> None:
         self._owner = threading.get_ident()
