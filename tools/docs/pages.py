@@ -49,7 +49,19 @@ GUIDES = (
     ),
     (
         {"en": "Rollout", "zh": "推理对照"},
-        ("rollout/README", "rollout/weights", "rollout/ops", "rollout/responses"),
+        (
+            "rollout/README",
+            "rollout/weights",
+            "rollout/ops",
+            "rollout/responses",
+            "rollout/vllm",
+            "rollout/vllm_ascend",
+            "rollout/sglang",
+            "rollout/verl",
+            "rollout/trl",
+            "rollout/ms_swift",
+            "rollout/slime",
+        ),
     ),
     (
         {"en": "Comparison", "zh": "比对"},
