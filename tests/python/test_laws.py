@@ -182,6 +182,19 @@ def test_lines_of_ranks_that_are_none_are_left_out(tmp_path, hostile):
     assert lines[0].complete() == []
 
 
+def test_a_rank_that_begins_later_is_missing_no_more_once_it_is_read(tmp_path):
+    store, good = Store(), {"step": 0, "parameters": {"a": 1}, "parts": {}}
+    for rank in range(2):
+        (tmp_path / str(rank)).mkdir()
+    first = RankLines(str(tmp_path / "0"), 0, store, 1, 2)
+    first.tell(good)
+    assert first.complete() == [] and first.why == "rank 1 has no monitor"
+    second = RankLines(str(tmp_path / "1"), 1, store, 1, 2)
+    assert first.complete() == [] and "is not there" in first.why
+    second.tell(good)
+    assert first.complete() == [{0: good, 1: good}] and first.why == ""
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [

@@ -34,8 +34,14 @@ class RankLines:
         self._places: dict = {rank: self._path}  # rank -> file
         self._read: dict = {}  # rank -> bytes
         self._open: dict = {}  # step -> {rank: line}
-        self.why = ""
+        self._spoilt = ""  # what stays wrong
+        self._missing: dict = {}  # rank -> why nothing of it can be read yet
         store.set(self._key(rank), os.path.abspath(self._path))
+
+    @property
+    def why(self) -> str:
+        """Why lines are missing; empty where all could be read."""
+        return self._spoilt or next(iter(self._missing.values()), "")
 
     def _key(self, rank: int) -> str:
         return f"msprobe_laws_{self._serial}/{rank}"
@@ -46,9 +52,9 @@ class RankLines:
             with open(self._path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         except OSError as error:
-            if not self.why:
+            if not self._spoilt:
                 logger.warning("monitor: laws of several ranks are not checked: %s", error)
-            self.why = f"rank {self._rank} cannot write its lines"
+            self._spoilt = f"rank {self._rank} cannot write its lines"
 
     def complete(self, seconds: float = 0.0) -> list:
         """Steps of which all ranks have a line.
@@ -80,11 +86,11 @@ class RankLines:
     def _find(self, rank: int) -> Optional[str]:
         try:
             if not self._store.check([self._key(rank)]):
-                self.why = f"rank {rank} has no monitor"
+                self._missing[rank] = f"rank {rank} has no monitor"
                 return None
             path = self._store.get(self._key(rank)).decode()
         except RuntimeError as error:  # the store ends with the rank that holds it
-            self.why = f"the place of rank {rank} is not known: {error}"
+            self._missing[rank] = f"the place of rank {rank} is not known: {error}"
             return None
         self._places[rank] = path
         return path
@@ -95,8 +101,9 @@ class RankLines:
                 file.seek(self._read.get(rank, 0))
                 text = file.read(_MOST_LINE)
         except OSError:
-            self.why = f"the file of rank {rank} is not there: {path}"
+            self._missing[rank] = f"the file of rank {rank} is not there: {path}"
             return
+        self._missing.pop(rank, None)  # it began later than this one
         whole = text[: text.rfind(b"\n") + 1]
         self._read[rank] = self._read.get(rank, 0) + len(whole)
         for part in whole.splitlines():
@@ -105,7 +112,7 @@ class RankLines:
             except (ValueError, RecursionError):
                 line = None
             if not _is_line(line):
-                self.why = f"the file of rank {rank} has a line that is none"
+                self._spoilt = f"the file of rank {rank} has a line that is none"
                 continue
             self._open.setdefault(line["step"], {})[rank] = line
 
