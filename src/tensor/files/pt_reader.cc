@@ -1,6 +1,9 @@
 #include "tensor/files/pt_reader.h"
 
+#include <algorithm>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/message.h"
 #include "base/text.h"
@@ -8,6 +11,18 @@
 #include "tensor/kernels/crc32.h"
 
 namespace msprobe {
+namespace {
+
+/// Only what torch.save() writes before and behind the objects, which it could not write.
+bool IsBegun(const std::vector<ZipMember>& members) {
+  const auto frames = [](const ZipMember& m) {
+    const std::string_view name = m.name.substr(m.name.find('/') + 1);
+    return name == "version" || name == "byteorder" || name.starts_with('.');
+  };
+  return !members.empty() && std::all_of(members.begin(), members.end(), frames);
+}
+
+}  // namespace
 
 StatusOr<PtFile> PtFile::Open(const std::string& path) {
   MSP_ASSIGN_OR_RETURN(MappedFile map, MappedFile::Open(path));
@@ -30,6 +45,12 @@ StatusOr<PtFile> PtFile::Parse(std::string_view bytes, const std::string& path, 
     prefix = m.name.substr(0, m.name.size() - kPickle.size() + 1);
     pickle = m.bytes;
     break;
+  }
+  if (prefix.empty() && IsBegun(file.members_)) {
+    return BadInput(
+        Msg("{} was begun by torch.save(), which failed before its objects were written (no data.pkl): look for its "
+            "error, and save plain tensors, such as torch.save(model.state_dict(), FILE)",
+            path));
   }
   if (prefix.empty()) return BadInput(Msg("{} has no data.pkl: it was not written by torch.save()", path));
   std::unordered_map<std::string_view, std::string_view> storages;
