@@ -337,4 +337,16 @@ WeightName ParseWeightName(std::string_view name) {
   return out;
 }
 
+std::string BlockOf(const WeightName& name) {
+  if (name.what.empty() || Contains(name.what, "norm")) return {};
+  return std::to_string(name.layer) + " " + name.what.substr(0, name.what.find('.')) + " " + name.param;
+}
+
+bool IsCacheScale(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kScales{"k_scale", "v_scale", "q_scale", "prob_scale"};
+  std::string_view last = name.substr(name.rfind('.') + 1);  // rfind gives -1 without a dot
+  if (StartsWith(last, "_")) last.remove_prefix(1);
+  return In(kScales, last);
+}
+
 }  // namespace msprobe

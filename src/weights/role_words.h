@@ -22,4 +22,12 @@ struct WeightName {
 
 WeightName ParseWeightName(std::string_view name);
 
+/// The block of a layer that a weight belongs to, "3 attention": fused or not, its parts have the same. "" where the
+/// name says nothing.
+std::string BlockOf(const WeightName& name);
+
+/// A scale of an engine's attention or of its cache of keys and values, which no checkpoint of weights has:
+/// "model.layers.0.self_attn.attn._k_scale".
+bool IsCacheScale(std::string_view name);
+
 }  // namespace msprobe

@@ -30,6 +30,8 @@ const char* ElementAt(const WeightBlock& block, const std::vector<int64_t>& insi
 int64_t WeightTensor::elements() const { return Product(shape); }
 uint64_t WeightTensor::bytes() const { return static_cast<uint64_t>(elements()) * ElementSize(dtype); }
 
+bool IsAbsent(const WeightTensor& t) { return std::find(t.shape.begin(), t.shape.end(), 0) != t.shape.end(); }
+
 bool HaveSameBits(const WeightTensor& a, const WeightTensor& b) {
   constexpr int64_t kFirst = 64, kAtOnce = int64_t{1} << 16;  // most tensors differ at once
   if (a.dtype != b.dtype || a.shape != b.shape) return false;

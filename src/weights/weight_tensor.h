@@ -75,6 +75,10 @@ bool Intersect(const WeightBlock& a, const WeightBlock& b, BoxView* out);
 /// Elements [begin, end), in C order, as `t.dtype`, into `out`, which has room for them.
 void GatherElements(const WeightTensor& t, int64_t begin, int64_t end, char* out);
 
+/// Its values are not there: engines that pack a weight elsewhere, and shards that were not gathered, leave a tensor
+/// without elements.
+bool IsAbsent(const WeightTensor& t);
+
 /// The same type, shape and bytes.
 bool HaveSameBits(const WeightTensor& a, const WeightTensor& b);
 

@@ -6,6 +6,7 @@
 #include "tensor/kernels/metrics_sources.h"
 #include "weights/convert/out_weight.h"
 #include "weights/fingerprint/row_hash.h"
+#include "weights/role_words.h"
 
 namespace msprobe {
 namespace {
@@ -56,6 +57,7 @@ WeightPrint PrintOf(const RoleTensor& part, const WeightShard& shard) {
   out.shape = part.tensor.shape;
   out.buffer = shard.buffer;
   out.table = part.table;
+  if (IsAbsent(part.tensor)) out.none = NoPrint::kNoValues;
   return out;
 }
 
@@ -210,6 +212,7 @@ StatusOr<Fingerprint> FingerprintOf(const Checkpoint& checkpoint, DType dtype) {
   for (const RoleTensor& part : parts) {
     WeightShard shard;
     shard.dtype = part.tensor.dtype;
+    shard.buffer = IsCacheScale(part.tensor.name);
     const bool rounds = dtype != DType::kUnknown && IsFloating(shard.dtype) && shard.dtype != dtype;
     if (rounds) {
       shard.stored = shard.dtype;

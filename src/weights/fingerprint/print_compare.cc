@@ -1,10 +1,14 @@
 #include "weights/fingerprint/print_compare.h"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "base/message.h"
 #include "weights/fingerprint/print_pairs.h"
+#include "weights/role_words.h"
 
 namespace msprobe {
 namespace {
@@ -38,14 +42,26 @@ std::optional<bool> RowIsEqual(const WholePrint& a, const WholePrint& b, int64_t
 
 class PrintJudge {
  public:
-  PrintJudge(const WholeModel& a, const WholeModel& b, const std::vector<WholeModel>& history)
-      : a_(a), b_(b), history_(history) {}
+  PrintJudge(const WholeModel& a, const WholeModel& b, const std::vector<WholeModel>& history,
+             const std::vector<PrintPair>& pairs)
+      : a_(a), b_(b), history_(history) {
+    for (const PrintPair& pair : pairs) {
+      if (pair.a && pair.b) continue;
+      const WeightPrint& own = pair.a ? pair.a->head : pair.b->head;
+      if (own.none == NoPrint::kNoValues) absent_[pair.a ? 0 : 1].insert(BlockOf(ParseWeightName(own.name)));
+    }
+  }
 
   PrintDiff Judge(const PrintPair& pair) {
     PrintDiff out;
     Describe(pair, &out);
     if (!pair.a || !pair.b) {
       const WholeModel& other = pair.a ? b_ : a_;
+      const WeightPrint& own = pair.a ? pair.a->head : pair.b->head;
+      if (own.none == NoPrint::kNoValues || IsIn(absent_[pair.a ? 1 : 0], own)) {
+        Refuse(PrintVerdict::kCannot, NoPrint::kNoValues, {}, &out);
+        return out;
+      }
       out.verdict = other.partial() ? PrintVerdict::kNotSeen : pair.a ? PrintVerdict::kOnlyA : PrintVerdict::kOnlyB;
       return out;
     }
@@ -66,6 +82,11 @@ class PrintJudge {
   }
 
  private:
+  static bool IsIn(const std::set<std::string>& blocks, const WeightPrint& print) {
+    const std::string block = BlockOf(ParseWeightName(print.name));
+    return !block.empty() && blocks.contains(block);
+  }
+
   void Describe(const PrintPair& pair, PrintDiff* out) const {
     if (pair.a) {
       out->role = pair.a->head.role;
@@ -98,6 +119,8 @@ class PrintJudge {
 
   /// What keeps hashes from saying anything.
   bool Comparable(const WholePrint& a, const WholePrint& b, PrintDiff* out) const {
+    if (a.head.none == NoPrint::kNoValues || b.head.none == NoPrint::kNoValues)
+      return Refuse(PrintVerdict::kCannot, NoPrint::kNoValues, {}, out);
     if (a.unlike || b.unlike) {
       return Refuse(PrintVerdict::kCannot, NoPrint::kNone,
                     {Msg("the ranks of a side have it in different shapes or types")}, out);
@@ -161,6 +184,8 @@ class PrintJudge {
 
   const WholeModel &a_, &b_;
   const std::vector<WholeModel>& history_;
+  /// Blocks of layers of which a side has a weight alone, without values: fused, it is parts that the other has.
+  std::array<std::set<std::string>, 2> absent_;
   std::unique_ptr<RowIndex> index_;
 };
 
@@ -189,7 +214,7 @@ size_t PrintComparison::Count(PrintVerdict v) const {
 PrintComparison ComparePrints(WholeModel* a, WholeModel* b, const std::vector<WholeModel>& history) {
   PrintComparison out;
   const std::vector<PrintPair> pairs = PairPrints(a, b);
-  PrintJudge judge(*a, *b, history);
+  PrintJudge judge(*a, *b, history, pairs);
   for (const PrintPair& pair : pairs) {
     const WholePrint* alone = !pair.a ? pair.b : !pair.b ? pair.a : nullptr;
     if (alone && alone->head.buffer) {
