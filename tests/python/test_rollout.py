@@ -178,7 +178,7 @@ def test_the_gap_says_which_requests_it_covers(tmp_path, drawn):
     result = rollout(a, b, code=1)
     lost = len(drawn.responses[3])
     assert result["left_out"] == {"requests": 1, "tokens": lost} and result["tokens"] == drawn.tokens() - lost
-    assert f"{drawn.tokens() - lost} of {drawn.tokens()} tokens; 1 requests left out" in result["headline"]
+    assert f"{drawn.tokens() - lost} of {drawn.tokens()} tokens; 1 request left out" in result["headline"]
     assert "whose ids differ" in result["of"]["round_off"]["not_seen"][0]
     whole = rollout(b, b)
     assert whole["left_out"] == {"requests": 0, "tokens": 0} and "left out" not in whole["headline"]

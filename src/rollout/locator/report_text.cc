@@ -124,8 +124,11 @@ Message KlText(const RolloutReport& report) {
   if (!report.kl) return {};
   const RequestsLeftOut& left = report.left_out;
   if (left.requests == 0) return Msg("KL {:.3g} (k3, {} tokens): ", *report.kl, report.gaps.size());
-  return Msg("KL {:.3g} (k3, {} of {} tokens; {} requests left out: other tokens): ", *report.kl, report.gaps.size(),
-             report.gaps.size() + left.tokens, left.requests);
+  const size_t tokens = report.gaps.size(), all = tokens + left.tokens;
+  if (left.requests == 1)
+    return Msg("KL {:.3g} (k3, {} of {} tokens; 1 request left out: other tokens): ", *report.kl, tokens, all);
+  return Msg("KL {:.3g} (k3, {} of {} tokens; {} requests left out: other tokens): ", *report.kl, tokens, all,
+             left.requests);
 }
 
 /// "op: request 7, token 12, layers.0 attention: its scores are 0.9 times as large".

@@ -26,6 +26,30 @@ bool IsWeightFile(std::string_view name) {
   return EndsWith(name, ".safetensors") || EndsWith(name, ".ckpt") || EndsWith(name, ".npz") || IsTorchFile(name);
 }
 
+bool BeginsWithAny(std::string_view name, std::initializer_list<std::string_view> words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return StartsWith(name, word); });
+}
+
+/// What belongs to a checkpoint or was left there by the training: no evidence of its own.
+bool IsOfCheckpoint(std::string_view name, bool directory) {
+  if (directory) return BeginsWithAny(name, {"mp_rank_", "iter_", "release", "global_step"});
+  if (IsRecordText(name)) return BeginsWithAny(name, {"tokenizer", "vocab", "trainer_state"});
+  return EndsWith(name, ".safetensors") || EndsWith(name, ".distcp") ||
+         BeginsWithAny(name, {"pytorch_model", "mp_rank_", "zero_pp_rank", "bf16_zero_pp_rank", "optimizer", "optim_",
+                              "scheduler", "rng_state", "random_states", "training_args", "scaler"});
+}
+
+/// verl keeps a tracker as Megatron does, beside steps that are checkpoints of their own.
+bool HoldsSteps(const FileNames& names) {
+  return names.contains("latest_checkpointed_iteration.txt") &&
+         std::any_of(names.begin(), names.end(), [](const std::string& n) { return StartsWith(n, "global_step_"); });
+}
+
+/// What belongs to a dump beside dump.json, or is a result of ours.
+bool IsOfDump(std::string_view name) {
+  return BeginsWithAny(name, {"dump", "stack.json", "construct.json", "debug.json", "msprobe_rollout."});
+}
+
 class EvidenceFinder {
  public:
   EvidenceFinder(RolloutSide side, bool weights_only, SideEvidence* out)
@@ -34,8 +58,8 @@ class EvidenceFinder {
   Status Given(const std::string& path) {
     given_ = path;
     if (!PathExists(path)) return Missing(path, "check the path");
-    if (!IsDirectory(path)) return LookAtFile(path, true);
-    return LookIntoDirectory(path, 0);
+    if (!IsDirectory(path)) return LookAtFile(path, true, false);
+    return LookIntoDirectory(path, {});
   }
 
  private:
@@ -43,21 +67,37 @@ class EvidenceFinder {
     if (out_->notes.size() < kMostFileNotes) out_->notes.push_back(text);
   }
 
-  Status LookIntoDirectory(const std::string& path, int depth) {
-    if (depth > kDeepest || seen_ > kMostFiles) return OkStatus();
+  /// What a directory is of itself, and what is looked for below it.
+  struct Place {
+    int depth = 0;
+    bool checkpoint = false;  // it lies in one: its weights are part of it, or are not those of this side
+    bool dump = false;
+  };
+
+  Status LookIntoDirectory(const std::string& path, Place place) {
+    if (place.depth > kDeepest || seen_ > kMostFiles) return OkStatus();
     MSP_ASSIGN_OR_RETURN(const std::vector<std::string> listed, ListDirectory(path));
     const FileNames names(listed.begin(), listed.end());
-    if (names.contains("msprobe_rollout.json")) return OkStatus();  // a result of ours
     if (names.contains("dump.json")) {
       AddDump(path);
-      return OkStatus();
+      place.dump = true;
+    } else if (IsCheckpointDirectory(path, names) && !HoldsSteps(names)) {
+      if (place.checkpoint) NoteOtherWeights(path);
+      if (!place.checkpoint) MSP_RETURN_IF_ERROR(AddWeights(path, place.depth == 0));
+      if (weights_only_) return OkStatus();
+      place.checkpoint = true;
     }
-    if (IsCheckpointDirectory(path, names)) return AddWeights(path, depth == 0);
     for (const std::string& name : listed) {
       const std::string inner = JoinPath(path, name);
-      if (StartsWith(name, ".") || name == "__pycache__") continue;
+      if (StartsWith(name, ".") || name == "__pycache__" || StartsWith(name, "msprobe_rollout.")) continue;
+      const bool directory = IsDirectory(inner);
+      if ((place.dump && IsOfDump(name)) || (place.checkpoint && IsOfCheckpoint(name, directory))) continue;
+      if (name == "critic" && names.contains("actor")) {
+        Note(Msg("{} is not read: the policy is the actor beside it", inner));
+        continue;
+      }
       std::error_code error;
-      if (std::filesystem::is_symlink(inner, error) && IsDirectory(inner)) {
+      if (directory && std::filesystem::is_symlink(inner, error)) {
         Note(Msg("{} is a link to a directory and is not followed: name where it leads", inner));
         continue;
       }
@@ -65,9 +105,14 @@ class EvidenceFinder {
         Note(Msg("{} holds more files than are looked at; the rest is left out: give the files themselves", path));
         return OkStatus();
       }
-      MSP_RETURN_IF_ERROR(IsDirectory(inner) ? LookIntoDirectory(inner, depth + 1) : LookAtFile(inner, false));
+      const Place below{place.depth + 1, place.checkpoint, false};
+      MSP_RETURN_IF_ERROR(directory ? LookIntoDirectory(inner, below) : LookAtFile(inner, false, place.checkpoint));
     }
     return OkStatus();
+  }
+
+  void NoteOtherWeights(const std::string& path) {
+    Note(Msg("{} is not read, for it lies in a checkpoint whose weights are: name it if it is meant", path));
   }
 
   void AddDump(const std::string& rank_directory) {
@@ -111,7 +156,8 @@ class EvidenceFinder {
     return true;
   }
 
-  Status LookAtFile(const std::string& path, bool named) {
+  /// `beside`: it lies in a checkpoint, whose weights are read already.
+  Status LookAtFile(const std::string& path, bool named, bool beside) {
     const std::string_view name = BaseName(path);
     if (name == "dump.json") {
       AddDump(std::string(DirName(path)));
@@ -126,7 +172,10 @@ class EvidenceFinder {
         return OkStatus();
       }
     }
-    if (IsWeightFile(name)) return AddWeights(path, named);
+    if (!IsWeightFile(name)) return OkStatus();
+    if (!beside) return AddWeights(path, named);
+    const auto opened = OpenCheckpoint(path);
+    if (!opened.ok() || !opened->tensors.empty()) NoteOtherWeights(path);
     return OkStatus();
   }
 
@@ -154,6 +203,9 @@ Status Find(const std::vector<std::string>& paths, RolloutSide side, bool weight
 StatusOr<SideEvidence> FindSideEvidence(const std::vector<std::string>& paths, RolloutSide side) {
   SideEvidence out;
   MSP_RETURN_IF_ERROR(Find(paths, side, false, &out));
+  if (out.empty() && !out.notes.empty()) {
+    return BadInput(Msg("{} holds nothing of a trainer or an engine that can be read: {}", paths[0], out.notes[0]));
+  }
   if (out.empty()) {
     return BadInput(
         Msg("{} holds nothing that is known of a trainer or an engine: give records with ids and "
@@ -175,10 +227,17 @@ StatusOr<std::vector<SideWeights>> FindWeights(const std::vector<std::string>& p
 std::vector<SideWeights> FindStepsBeside(const SideWeights& weights) {
   std::vector<SideWeights> out;
   if (weights.step < 0 || weights.dump || weights.fingerprint) return out;
-  std::string_view step = weights.path, inner;  // the step's directory, and the name in it: "actor"
+  constexpr int kMostInside = 3;
+  std::string_view step = weights.path;  // the step's directory
   while (step.size() > 1 && step.back() == '/') step.remove_suffix(1);
-  if (LastNumber(BaseName(step)) != weights.step) inner = BaseName(step), step = DirName(step);
-  if (LastNumber(BaseName(step)) != weights.step) return out;
+  const std::string_view whole = step;
+  const auto names_step = [&](std::string_view name) {
+    return LastNumber(name) == weights.step && !Contains(name, "rank");
+  };
+  for (int i = 0; i < kMostInside && !names_step(BaseName(step)); ++i) step = DirName(step);
+  if (!names_step(BaseName(step))) return out;
+  // The way in it, which the others have, too: "actor", "actor/huggingface".
+  const std::string inner(whole.size() > step.size() ? whole.substr(step.size() + 1) : std::string_view());
   const std::string parent(DirName(step));
   const auto listed = ListDirectory(parent);
   if (!listed.ok()) return out;
@@ -187,7 +246,7 @@ std::vector<SideWeights> FindStepsBeside(const SideWeights& weights) {
     const int number = LastNumber(name);
     if (number < 0 || number >= weights.step || stem(name) != stem(BaseName(step))) continue;
     const std::string path = JoinPath(parent, name);
-    out.push_back({inner.empty() ? path : JoinPath(path, inner), number, false});
+    out.push_back({inner.empty() ? path : JoinPath(path, inner), number});
   }
   std::sort(out.begin(), out.end(), [](const SideWeights& x, const SideWeights& y) { return x.step > y.step; });
   size_t kept = 0;

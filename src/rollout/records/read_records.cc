@@ -12,6 +12,11 @@
 namespace msprobe {
 namespace {
 
+/// A vocabulary has the words "tokens" and "text", too, and is no record.
+bool SaysNothing(const RolloutRequest& r) {
+  return r.tokens.empty() && r.train_logprobs.empty() && r.rollout_logprobs.empty() && r.text.empty();
+}
+
 Status AddRecord(const RecordValue& record, const std::string& path, int64_t line, RolloutSide side,
                  RolloutRecords* out) {
   const ProgramRecords found = PartsOf(record);
@@ -21,6 +26,7 @@ Status AddRecord(const RecordValue& record, const std::string& path, int64_t lin
   }
   for (size_t row = 0; row < found.rows.size(); ++row) {
     RolloutRequest request = RequestOf(found.rows[row], side, out);
+    if (SaysNothing(request)) continue;
     request.file = path;
     request.line = line > 0 ? line : static_cast<int64_t>(row) + 1;
     out->requests.push_back(std::move(request));

@@ -113,7 +113,7 @@ StatusOr<size_t> TakeOtherQkvOrder(const Checkpoint& a, const Checkpoint& b, std
   return fused.size();
 }
 
-Message HeadsOfRows(const ModelFacts& facts, const WeightTensor& fused, const std::vector<int64_t>& rows) {
+HeadsText HeadsOfRows(const ModelFacts& facts, const WeightTensor& fused, const std::vector<int64_t>& rows) {
   if (fused.shape.empty() || !fused.part.empty()) return {};
   const WeightName name = ParseWeightName(fused.name);
   const QkvHeads h = HeadsOf(facts, fused.shape[0]);
@@ -141,7 +141,7 @@ Message HeadsOfRows(const ModelFacts& facts, const WeightTensor& fused, const st
   for (const auto& [range, names] : parts)
     out.push_back(range.first == range.second ? Msg("head {} of {}", range.first, names)
                                               : Msg("heads {} to {} of {}", range.first, range.second, names));
-  return Joined(out, Message(", "));
+  return {Joined(out, Message(", ")), count.size() == 1};
 }
 
 }  // namespace msprobe

@@ -19,7 +19,11 @@ namespace msprobe {
 StatusOr<size_t> TakeOtherQkvOrder(const Checkpoint& a, const Checkpoint& b, std::vector<WeightPair>* pairs,
                                    std::vector<WeightDiff>* diffs);
 
-/// "heads 2 to 3 of q, k, v": what these rows of the trainer's fused weight are; empty where they are no whole heads.
-Message HeadsOfRows(const ModelFacts& facts, const WeightTensor& fused, const std::vector<int64_t>& rows);
+struct HeadsText {
+  Message text;      // "heads 2 to 3 of q, k, v"; empty where there are none
+  bool one = false;  // a single head
+};
+/// What these rows of the trainer's fused weight are; nothing where they are no whole heads.
+HeadsText HeadsOfRows(const ModelFacts& facts, const WeightTensor& fused, const std::vector<int64_t>& rows);
 
 }  // namespace msprobe

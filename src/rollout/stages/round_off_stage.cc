@@ -33,7 +33,8 @@ RolloutStageResult RoundOffStage(const std::vector<RolloutStageResult>& others, 
   out.figures = {{"max_gap", most}, {"mean_gap", sum / static_cast<double>(gaps.size())}};
   out.evidence.push_back(Msg("mean gap {:.3g}, largest {:.3g} nats: request {}, token {}",
                              sum / static_cast<double>(gaps.size()), most, worst->request, worst->position));
-  if (left_out.requests > 0)
+  if (left_out.requests == 1) out.not_seen.push_back(Msg("{} tokens of 1 request, whose ids differ", left_out.tokens));
+  if (left_out.requests > 1)
     out.not_seen.push_back(Msg("{} tokens of {} requests, whose ids differ", left_out.tokens, left_out.requests));
   if (most == 0) {
     out.verdict = RolloutVerdict::kAgrees;

@@ -46,6 +46,8 @@ size_t CommonTokens(Ids a, Ids b) {
   return row.back();
 }
 
+Message TokensText(size_t n) { return n == 1 ? Msg("1 token") : Msg("{} tokens", n); }
+
 /// One side has the other's tokens and more, before or behind.
 SequenceDifference CompareInner(Ids longer, Ids shorter, bool train_longer, const std::set<int64_t>& padding) {
   const size_t more = longer.size() - shorter.size();
@@ -59,7 +61,8 @@ SequenceDifference CompareInner(Ids longer, Ids shorter, bool train_longer, cons
                  : SequenceDifference{"extra_token", Msg("{} has one more token, {}, in front", side, extra[0]), 0};
     }
     if (IsPadding(extra, padding))
-      return {"padding_attended", Msg("{} takes {} tokens of padding in front, {}, for text", side, more, extra[0]), 0};
+      return {"padding_attended",
+              Msg("{} takes padding in front, {} of id {}, for text", side, TokensText(more), extra[0]), 0};
     return {"truncated", Msg("{} lacks the first {} tokens of {}", other, more, longer.size()), 0};
   }
   if (BeginsWithIds(longer, shorter)) {
@@ -68,7 +71,8 @@ SequenceDifference CompareInner(Ids longer, Ids shorter, bool train_longer, cons
     if (more == 1 && !shorter.empty())
       return {"extra_token", Msg("{} has one more token, {}, behind", side, extra[0]), at};
     if (IsPadding(extra, padding))
-      return {"padding_attended", Msg("{} takes {} tokens of padding behind, {}, for text", side, more, extra[0]), at};
+      return {"padding_attended",
+              Msg("{} takes padding behind, {} of id {}, for text", side, TokensText(more), extra[0]), at};
     return {"truncated", Msg("{} ends behind {} of {} tokens", other, shorter.size(), longer.size()), at};
   }
   return {};
@@ -106,12 +110,26 @@ SequenceDifference CompareSequences(const RolloutRequest& train, const RolloutRe
   if (other_a <= kMostAligned && other_b <= kMostAligned)
     common += CommonTokens(a.subspan(front, other_a), b.subspan(front, other_b));
   const bool alike = 2 * common >= std::max(a.size(), b.size());
-  if (same_text || (alike && other_a != other_b)) {
+  if (same_text) {
     return {"retokenised",
-            Msg("other ids for the same text, as after decoding and encoding: from token {} on {} ids for the trainer, "
-                "{} for the "
-                "engine",
-                at, other_a, other_b),
+            Msg("other ids for the same text, as after decoding and encoding: from token {} on, {} of the trainer in "
+                "place of {} of the engine",
+                at, TokensText(other_a), TokensText(other_b)),
+            at};
+  }
+  if (alike && (other_a == 0 || other_b == 0)) {
+    const bool train_more = other_b == 0;
+    return {"extra_token",
+            Msg("{} has {} more from token {} on, and the rest is equal",
+                train_more ? Msg("the trainer") : Msg("the engine"), TokensText(train_more ? other_a : other_b), at),
+            at};
+  }
+  // Without a text, that a stretch has another length is all that is known.
+  if (alike && other_a != other_b) {
+    return {"retokenised",
+            Msg("from token {} on, the trainer has {} in place of {} of the engine, and the rest is equal: as where a "
+                "text is retokenised, which its ids alone do not show",
+                at, TokensText(other_a), TokensText(other_b)),
             at};
   }
   if (alike) {

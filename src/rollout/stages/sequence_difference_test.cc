@@ -46,6 +46,19 @@ TEST(SequenceDifference, TheSameTextIsRetokenisedAtAnyLength) {
   EXPECT_EQ(CompareSequences(a, b, {}).kind, "retokenised");
 }
 
+TEST(SequenceDifference, SaysNoMoreThanIdsShow) {
+  const auto says = [](RolloutRequest a, RolloutRequest b) {
+    return std::string(CompareSequences(a, b, {}).sentence.English());
+  };
+  RolloutRequest a = Sequence({5, 6, 7, 8, 9, 10}), b = Sequence({5, 6, 78, 9, 10});
+  EXPECT_EQ(says(a, b).find("the same text"), std::string::npos);
+  EXPECT_NE(says(a, b).find("2 tokens in place of 1 token of the engine"), std::string::npos);
+  a.text = b.text = "text";
+  EXPECT_NE(says(a, b).find("other ids for the same text"), std::string::npos);
+  // A token that is there once more is no text in other ids.
+  EXPECT_EQ(KindOf({5, 6, 6, 7, 8, 9}, {5, 6, 7, 8, 9}), "extra_token");
+}
+
 TEST(SequenceDifference, EmptyOnesAreNoFault) {
   EXPECT_EQ(CompareSequences(Sequence({}, 0), Sequence({}, 0), {}).kind, "");
   EXPECT_EQ(CompareSequences(Sequence({}, 0), Sequence({5, 6, 7}), {}).kind, "truncated");

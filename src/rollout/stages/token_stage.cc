@@ -1,6 +1,7 @@
 // Stage token: ids, masks, positions, and whether log-probabilities are of the token they stand at.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -16,6 +17,12 @@ constexpr size_t kFewestShifted = 8;                          // tokens that sho
 constexpr double kShiftShare = 0.25;                          // of the gap that a shift may leave
 constexpr double kSmallestShift = 0.02;                       // of the mean gap, in nats
 constexpr double kShiftedAlike = 0.9, kUnshiftedAlike = 0.6;  // correlations
+
+/// `b` is `a` one token earlier. Where all that they have in common is one value, an end that is left out is no shift.
+bool IsMaskShifted(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
+  const bool equal = std::equal(a.begin() + 1, a.end(), b.begin());
+  return equal && std::adjacent_find(a.begin() + 1, a.end(), std::not_equal_to<>()) != a.end();
+}
 
 struct TokenFinding {
   std::string kind;
@@ -107,12 +114,17 @@ class TokenJudge {
     if (a == b) return;
     const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
     const int64_t position = pair.train->prompt + at;
-    const bool shifted = std::equal(a.begin() + 1, a.end(), b.begin()) || std::equal(b.begin() + 1, b.end(), a.begin());
+    size_t differ = 0;
+    for (size_t i = 0; i < a.size(); ++i) differ += a[i] != b[i];
+    const Message mine = a[static_cast<size_t>(at)] ? Msg("counts it") : Msg("leaves it out");
+    const Message theirs = b[static_cast<size_t>(at)] ? Msg("counts it") : Msg("leaves it out");
     Add("mask",
-        shifted ? Msg("the masks of responses are shifted by one token, from token {} on", position)
-                : Msg("the masks of responses differ from token {} on: the trainer {} it, the engine {}", position,
-                      a[static_cast<size_t>(at)] ? Msg("counts") : Msg("leaves out"),
-                      b[static_cast<size_t>(at)] ? Msg("counts it") : Msg("leaves it out")),
+        IsMaskShifted(a, b) || IsMaskShifted(b, a)
+            ? Msg("the masks of responses are shifted by one token, from token {} on", position)
+        : differ == 1
+            ? Msg("the masks of responses differ at token {}: the trainer {}, the engine {}", position, mine, theirs)
+            : Msg("the masks of responses differ at {} tokens, from token {} on: the trainer {}, the engine {}", differ,
+                  position, mine, theirs),
         index, position);
   }
 
@@ -140,38 +152,58 @@ class TokenJudge {
   void LookForShift() {
     Neighbours all;
     std::vector<Neighbours> each(pairs_.pairs.size());
-    size_t first = pairs_.pairs.size();
     for (size_t p = 0; p < pairs_.pairs.size(); ++p) {
       const PairGap gap = GapOf(pairs_.pairs[p]);
       all.Add(gap);
       each[p].Add(gap);
-      if (gap.counted.size() > 1) first = std::min(first, p);
     }
-    if (IsShifted(all, first, 1)) return;
+    if (const auto shift = ShiftOf(all)) {
+      std::vector<size_t> shown;  // requests that the shift makes equal, too
+      for (size_t p = 0; p < each.size(); ++p) {
+        const auto& one = each[p].*shift->to;
+        if (one[0].empty()) continue;
+        if (MeanDistance(one[0], one[1]) < MeanDistance(each[p].own[0], each[p].own[1])) shown.push_back(p);
+      }
+      if (shown.empty()) return;
+      AddShift(*shift, shown[0], 1);
+      counts_["shift"] = shown.size();
+      return;
+    }
     const double whole = MeanDistance(all.own[0], all.own[1]) * static_cast<double>(all.own[0].size());
     for (size_t p = 0; p < each.size(); ++p) {
       const double part = MeanDistance(each[p].own[0], each[p].own[1]) * static_cast<double>(each[p].own[0].size());
-      IsShifted(each[p], p, whole > 0 ? part / whole : 0);
+      if (const auto shift = ShiftOf(each[p])) AddShift(*shift, p, whole > 0 ? part / whole : 0);
     }
   }
 
-  /// Adds the finding, for the request `pair`; `part` of the whole gap lies on these tokens.
-  bool IsShifted(const Neighbours& n, size_t pair, double part) {
-    if (n.own[0].size() < kFewestShifted || n.ahead[0].size() < kFewestShifted) return false;
+  struct Shift {
+    std::vector<double> (Neighbours::*to)[2];
+    double share = 0;  // of the gap of these tokens that it explains
+  };
+
+  static std::optional<Shift> ShiftOf(const Neighbours& n) {
+    if (n.own[0].size() < kFewestShifted || n.ahead[0].size() < kFewestShifted) return std::nullopt;
     const double gap = MeanDistance(n.own[0], n.own[1]);
-    bool found = false;
-    for (const auto* shifted : {&n.ahead, &n.behind}) {
-      const double left = MeanDistance((*shifted)[0], (*shifted)[1]);
-      const bool alike = Correlation((*shifted)[0], (*shifted)[1]) > kShiftedAlike &&
-                         Correlation(n.own[0], n.own[1]) < kUnshiftedAlike;
+    for (const auto to : {&Neighbours::ahead, &Neighbours::behind}) {
+      const auto& shifted = n.*to;
+      const double left = MeanDistance(shifted[0], shifted[1]);
+      const bool alike =
+          Correlation(shifted[0], shifted[1]) > kShiftedAlike && Correlation(n.own[0], n.own[1]) < kUnshiftedAlike;
       if (gap < kSmallestShift || left >= gap || (left > kShiftShare * gap && !alike)) continue;
-      Add("shift",
-          shifted == &n.ahead ? Msg("the trainer's log-probabilities are those of the token before")
-                              : Msg("the engine's log-probabilities are those of the token before"),
-          pair, pairs_.pairs[pair].either().prompt, part * (1 - left / gap));
-      found = true;
+      return Shift{to, 1 - left / gap};
     }
-    return found;
+    return std::nullopt;
+  }
+
+  /// The lists alone do not say which of them stands at the wrong tokens. `part` of the whole gap lies on these.
+  void AddShift(const Shift& shift, size_t pair, double part) {
+    Add("shift",
+        shift.to == &Neighbours::ahead
+            ? Msg("the two lists of log-probabilities are one token apart: the engine's at a token is the trainer's at "
+                  "the next one; which of them is shifted, the lists alone do not say")
+            : Msg("the two lists of log-probabilities are one token apart: the trainer's at a token is the engine's at "
+                  "the next one; which of them is shifted, the lists alone do not say"),
+        pair, pairs_.pairs[pair].either().prompt, part * shift.share);
   }
 
   void Conclude(RolloutStageResult* out) {
@@ -193,8 +225,10 @@ class TokenJudge {
     out->place = lead.place;
     out->share = lead.share;
     for (const TokenFinding& finding : findings_) {
+      const size_t count = counts_[finding.kind];
       out->evidence.push_back(
-          Msg("request {}: {}; {} requests show that", finding.place.request, finding.sentence, counts_[finding.kind]));
+          count == 1 ? Msg("request {}: {}; 1 request shows that", finding.place.request, finding.sentence)
+                     : Msg("request {}: {}; {} requests show that", finding.place.request, finding.sentence, count));
     }
     for (size_t i = 1; i < findings_.size(); ++i) out->also.push_back(findings_[i].sentence);
   }

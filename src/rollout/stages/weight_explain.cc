@@ -30,6 +30,19 @@ std::optional<RowRange> OnlyRange(const WeightRows& a, const WeightRows& b) {
   return out;
 }
 
+/// What a part of a weight is called, and whether it is one thing.
+struct RowsText {
+  Message text;
+  bool one = false;
+};
+
+RowsText TextOf(const HeadsText& heads, const std::optional<RowRange>& range, size_t differ, int64_t rows) {
+  if (!heads.text.empty()) return {heads.text, heads.one};
+  if (!range) return {Msg("{} of its {} rows", differ, rows)};
+  if (differ == 1) return {Msg("row {} of {}", range->begin, rows), true};
+  return {Msg("rows {} to {} of {}", range->begin, range->end - 1, rows)};
+}
+
 }  // namespace
 
 WeightCause ExplainAlone(const WeightPair& pair, const WeightDiff& diff, int64_t head_dim) {
@@ -73,13 +86,25 @@ WeightCause ExplainPart(const WeightPair& pair, const ModelFacts& facts, const W
   if (equal == 0) return {};
   const size_t differ = a.hashes.size() - equal;
   const auto range = OnlyRange(a, b);
-  const Message heads = HeadsOfRows(facts, pair.a, apart);
-  const Message rows = !heads.empty() ? heads
-                       : range        ? Msg("rows {} to {} of {}", range->begin, range->end - 1, a.rows)
-                                      : Msg("{} of its {} rows", differ, a.rows);
-  if (old == differ) return {"part_stale", Msg("{} are those of {}", rows, step)};
-  return {"part", pair.a.dtype == pair.b.dtype ? Msg("{} differ, the others are bit-equal", rows)
-                                               : Msg("{} differ, the others are equal in {}", rows, DTypeName(type))};
+  const RowsText rows = TextOf(HeadsOfRows(facts, pair.a, apart), range, differ, a.rows);
+  if (old == differ)
+    return {"part_stale",
+            rows.one ? Msg("{} is that of {}", rows.text, step) : Msg("{} are those of {}", rows.text, step)};
+  const Message others = pair.a.dtype == pair.b.dtype ? Msg("bit-equal") : Msg("equal in {}", DTypeName(type));
+  return {"part", rows.one ? Msg("{} differs, the others are {}", rows.text, others)
+                           : Msg("{} differ, the others are {}", rows.text, others)};
+}
+
+Message EvidenceOf(const std::string& label, const WeightPair& pair, const WeightDiff& diff, const WeightCause& cause) {
+  const Message says = cause.kind.empty() ? Msg("differs") : cause.sentence;
+  if (pair.a.dtype == pair.b.dtype || !pair.same_shape)
+    return Msg("{}: {}, {} of {} values equal", label, says, diff.equal, diff.count);
+  // Between two types no value need be equal as it is stored.
+  const DType type = CoarserType(pair.a.dtype, pair.b.dtype);
+  const WeightRows a = RowsOfWeight(pair.a, type), b = RowsOfWeight(pair.b, type);
+  size_t equal = 0;
+  for (size_t i = 0; i < std::min(a.hashes.size(), b.hashes.size()); ++i) equal += a.hashes[i] == b.hashes[i];
+  return Msg("{}: {}, {} of {} rows equal in {}", label, says, equal, a.rows, DTypeName(type));
 }
 
 bool LooksQuantised(const WeightTensor& tensor) {

@@ -28,6 +28,9 @@ WeightCause ExplainAlone(const WeightPair& pair, const WeightDiff& diff, int64_t
 WeightCause ExplainPart(const WeightPair& pair, const ModelFacts& facts, const WeightTensor* earlier,
                         const Message& step);
 
+/// A line on a pair that is no copy, with how much of it is equal.
+Message EvidenceOf(const std::string& label, const WeightPair& pair, const WeightDiff& diff, const WeightCause& cause);
+
 /// Whether the values lie on the few levels of a quantised type.
 bool LooksQuantised(const WeightTensor& tensor);
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.h"
+#include "weights/role_words.h"
 
 namespace msprobe {
 
@@ -17,8 +18,9 @@ bool IsScale(std::string_view name) {
 }
 
 bool IsComputed(std::string_view name) {
-  return Contains(name, "rotary") || EndsWith(name, "inv_freq") || EndsWith(name, "cos_sin_cache") ||
-         EndsWith(name, ".attn.bias") || EndsWith(name, "masked_bias") || EndsWith(name, "position_ids");
+  return IsCacheScale(name) || Contains(name, "rotary") || EndsWith(name, "inv_freq") ||
+         EndsWith(name, "cos_sin_cache") || EndsWith(name, ".attn.bias") || EndsWith(name, "masked_bias") ||
+         EndsWith(name, "position_ids");
 }
 
 bool IsPackedWeight(std::string_view name) { return EndsWith(name, "qweight") || EndsWith(name, "_packed"); }

@@ -5,19 +5,17 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "base/text.h"
-#include "rollout/records/dump_weights.h"
 #include "rollout/records/find_evidence.h"
 #include "rollout/stages/head_facts.h"
 #include "rollout/stages/judge_stages.h"
 #include "rollout/stages/qkv_order.h"
 #include "rollout/stages/weight_explain.h"
+#include "rollout/stages/weight_history.h"
 #include "rollout/stages/weight_kinds.h"
 #include "weights/name_map.h"
-#include "weights/open_checkpoint.h"
 #include "weights/role_words.h"
 #include "weights/weight_diff.h"
 
@@ -28,28 +26,15 @@ constexpr size_t kMostEvidence = 12;
 constexpr double kSmall = 0.05;     // relative difference of weights some updates apart
 constexpr double kNearlyAll = 0.8;  // of the weights
 
-bool IsCopy(WeightVerdict v) {
-  return v == WeightVerdict::kBitEqual || v == WeightVerdict::kEqual || v == WeightVerdict::kRounded;
-}
-
-StatusOr<Checkpoint> OpenWeights(const SideWeights& weights) {
-  return weights.dump ? OpenDumpWeights(weights.path) : OpenCheckpoint(weights.path);
+Message Lag(int64_t behind) {
+  if (behind < 0) return Msg("{} updates ahead of the trainer's", -behind);
+  return behind == 1 ? Msg("1 update behind") : Msg("{} updates behind", behind);
 }
 
 /// A pair that is no copy, and why.
 struct OtherWeight {
   size_t pair = 0;
   WeightCause cause;
-};
-
-struct HistoryStep {
-  SideWeights source;
-  Message name;        // "step 3", or its path
-  int64_t behind = 0;  // updates, as far as the names or the order of the checkpoints tell
-  Checkpoint checkpoint;
-  NameMap map;
-  std::vector<WeightDiff> diffs;
-  std::unordered_map<std::string, size_t> of_engine;  // label -> pair
 };
 
 class WeightJudge {
@@ -77,7 +62,9 @@ class WeightJudge {
     }
     LookAtOneSided();
     for (size_t i = 0; i < diffs_.size(); ++i) {
-      if (map_.pairs[i].by >= MatchedBy::kStatistics) {
+      if (IsAbsent(map_.pairs[i].a) || IsAbsent(map_.pairs[i].b)) {
+        absent_.push_back(map_.pairs[i].a.label());
+      } else if (map_.pairs[i].by >= MatchedBy::kStatistics) {
         // Names say nothing of these, so equal values may be those of an exchanged weight.
         ++guessed_;
         if (IsCopy(diffs_[i].verdict)) continue;
@@ -97,9 +84,10 @@ class WeightJudge {
     out_.figures = {{"pairs", static_cast<double>(map_.pairs.size())},
                     {"copies", static_cast<double>(copies_)},
                     {"rounded", static_cast<double>(rounded_)},
-                    {"different", static_cast<double>(others_.size())}};
+                    {"different", static_cast<double>(others_.size())},
+                    {"absent", static_cast<double>(absent_.size())}};
     if (!others_.empty()) {
-      MSP_RETURN_IF_ERROR(ReadHistory());
+      MSP_RETURN_IF_ERROR(LookBack());
       ExplainAll();
     }
     Conclude();
@@ -111,7 +99,7 @@ class WeightJudge {
     out_.sentence = Msg("not seen");
     out_.next_run =
         Msg("save the weights of both sides behind the same synchronisation: the trainer's checkpoint, and in the "
-            "engine's process torch.save(dict(model.named_parameters()), FILE)");
+            "engine's process torch.save(model.state_dict(), FILE)");
     return out_;
   }
 
@@ -124,7 +112,6 @@ class WeightJudge {
     train_ = question_.train[at];
     earlier_.assign(question_.train.begin(), question_.train.begin() + static_cast<ptrdiff_t>(at));
     earlier_.insert(earlier_.end(), question_.history.begin(), question_.history.end());
-    std::erase_if(earlier_, [&](const SideWeights& w) { return w.path == train_.path; });
     std::stable_sort(earlier_.begin(), earlier_.end(),
                      [](const SideWeights& x, const SideWeights& y) { return x.step < y.step; });
   }
@@ -132,14 +119,18 @@ class WeightJudge {
   void LookAtOneSided() {
     size_t lora = 0, packed = 0, scales = 0;
     for (const auto* side : {&map_.only_a, &map_.only_b}) {
+      const std::set<std::string> absent = AbsentBlocks(side == &map_.only_a ? map_.only_b : map_.only_a);
       for (const WeightTensor& tensor : *side) {
+        if (IsAbsent(tensor) || IsComputed(tensor.name)) continue;
         if (IsLora(tensor.name)) {
           ++lora;
           lora_.emplace(tensor.name, &tensor);
         } else if (IsScale(tensor.name)) {
           packed += IsPackedWeight(tensor.name);
           ++scales;
-        } else if (!IsComputed(tensor.name) && !LookAtHead(tensor, side == &map_.only_b)) {
+        } else if (absent.contains(BlockOf(ParseWeightName(tensor.name)))) {
+          absent_.push_back(tensor.label());
+        } else if (!LookAtHead(tensor, side == &map_.only_b)) {
           lacking_[side == &map_.only_b].push_back(tensor.label());
         }
       }
@@ -147,6 +138,16 @@ class WeightJudge {
     quantised_ = packed;
     scales_ = scales - packed;
     lora_weights_ = lora;
+  }
+
+  /// Blocks of layers of which a side has a weight without its values: one that is fused, whose parts no pair has.
+  static std::set<std::string> AbsentBlocks(const std::vector<WeightTensor>& tensors) {
+    std::set<std::string> out;
+    for (const WeightTensor& tensor : tensors) {
+      const std::string block = BlockOf(ParseWeightName(tensor.name));
+      if (IsAbsent(tensor) && !block.empty()) out.insert(block);
+    }
+    return out;
   }
 
   /// An output head of one side, where the other has only the table of words that it is tied to. True where that says
@@ -169,29 +170,12 @@ class WeightJudge {
     return false;
   }
 
-  Status ReadHistory() {
-    int64_t behind = 0;
+  Status LookBack() {
     if (earlier_.empty()) earlier_ = FindStepsBeside(train_);
-    for (auto source = earlier_.rbegin(); source != earlier_.rend(); ++source) {
-      ++behind;
-      HistoryStep& step = history_.emplace_back();
-      step.source = *source;
-      step.name = source->step >= 0 ? Msg("step {}", source->step) : Msg("the weights in {}", source->path);
-      step.behind = source->step >= 0 && train_.step > source->step ? train_.step - source->step : behind;
-      MSP_ASSIGN_OR_RETURN(step.checkpoint, OpenWeights(*source));
-      InferHeads(&step.checkpoint, &b_);
-      MSP_ASSIGN_OR_RETURN(step.map, MatchWeights(&step.checkpoint, &b_, nullptr));
-      MSP_ASSIGN_OR_RETURN(step.diffs, CompareWeights(step.checkpoint, b_, step.map.pairs));
-      MSP_RETURN_IF_ERROR(TakeOtherQkvOrder(step.checkpoint, b_, &step.map.pairs, &step.diffs).status());
-      for (size_t i = 0; i < step.map.pairs.size(); ++i) step.of_engine.emplace(step.map.pairs[i].b.label(), i);
-    }
+    std::vector<const WeightPair*> others;
+    for (const OtherWeight& other : others_) others.push_back(&map_.pairs[other.pair]);
+    MSP_ASSIGN_OR_RETURN(history_, ReadHistory(earlier_, train_, others, &b_));
     return OkStatus();
-  }
-
-  /// Whether a step has the same bits for the engine's weight.
-  static bool HasCopy(const HistoryStep& step, const std::string& label) {
-    const auto found = step.of_engine.find(label);
-    return found != step.of_engine.end() && IsCopy(step.diffs[found->second].verdict);
   }
 
   int64_t HeadDim() const {
@@ -213,7 +197,7 @@ class WeightJudge {
 
   WeightCause Explain(const WeightPair& pair, const WeightDiff& diff) {
     for (const HistoryStep& step : history_) {
-      if (!HasCopy(step, pair.b.label())) continue;
+      if (!step.HasCopy(pair.b.label())) continue;
       stale_[step.source.path].push_back(pair.a.label());
       const bool tied = IsTiedApart(pair) || ParseWeightName(pair.b.name).what == "head";
       return {tied ? "stale_head" : "stale", Msg("it is that of {}", step.name)};
@@ -320,24 +304,25 @@ class WeightJudge {
     size_t fresh = 0;  // copies of the trainer's that differ from that step
     for (size_t i = 0; i < diffs_.size(); ++i) {
       if (IsCopy(diffs_[i].verdict))
-        fresh += newest->of_engine.contains(map_.pairs[i].b.label()) && !HasCopy(*newest, map_.pairs[i].b.label());
+        fresh += newest->of_engine.contains(map_.pairs[i].b.label()) && !newest->HasCopy(map_.pairs[i].b.label());
     }
     const size_t total = map_.pairs.size();
     const std::string name = LabelOf(map_.pairs[at->pair]);
     if (fresh == 0 && stale == others_.size() && stale_.size() == 1) {
-      const bool allowed = newest->behind <= question_.allowed_lag;
+      const bool allowed = newest->behind >= 0 && newest->behind <= question_.allowed_lag;
       out_.figures.emplace_back("behind", static_cast<double>(newest->behind));
       Lead("stale",
-           Msg("the engine has the weights of {}, {} updates behind ({} of {} differ since)", newest->name,
-               newest->behind, stale, total),
+           Msg("the engine has the weights of {}, {} ({} of {} differ since)", newest->name, Lag(newest->behind), stale,
+               total),
            nullptr, allowed ? RolloutVerdict::kLegitimate : RolloutVerdict::kCause);
     } else if (Count("stale") == 0) {
       Lead("tied_head", Msg("{} is that of {}: the tied head was not updated with its table", name, newest->name), at,
            RolloutVerdict::kCause);
     } else {
       Lead("partial",
-           Msg("{} of {} weights were not transferred, the first is {}: they are those of {}", stale, total, name,
-               newest->name),
+           stale == 1 ? Msg("1 of {} weights was not transferred, {}: it is that of {}", total, name, newest->name)
+                      : Msg("{} of {} weights were not transferred, the first is {}: they are those of {}", stale,
+                            total, name, newest->name),
            at, RolloutVerdict::kCause);
     }
   }
@@ -359,7 +344,8 @@ class WeightJudge {
     if (!at) return;
     size_t small = 0, count = Count("");
     for (const OtherWeight& other : others_) small += other.cause.kind.empty() && diffs_[other.pair].error < kSmall;
-    const auto all = static_cast<double>(map_.pairs.size());
+    const auto there = [](const WeightPair& pair) { return !IsAbsent(pair.a) && !IsAbsent(pair.b); };
+    const auto all = static_cast<double>(std::count_if(map_.pairs.begin(), map_.pairs.end(), there));
     const std::string& name = map_.pairs[at->pair].a.label();
     if (small == count &&
         static_cast<double>(count) >= kNearlyAll * (all - static_cast<double>(others_.size() - count))) {
@@ -379,6 +365,27 @@ class WeightJudge {
     }
   }
 
+  /// Nothing may pass that was not looked at, as where all that is there is as it should be.
+  void ConcludeAbsent() {
+    if (absent_.empty()) return;
+    const Message says =
+        absent_.size() == 1
+            ? Msg("the values of {} are not there: a side has it without elements", OneLine(absent_[0]))
+            : Msg("the values of {} weights are not there, such as those of {}: a side has them without elements",
+                  absent_.size(), OneLine(absent_[0]));
+    if (out_.verdict == RolloutVerdict::kLegitimate) {
+      out_.also.push_back(out_.sentence);
+      out_.verdict = RolloutVerdict::kNotSeen;
+    }
+    Lead("absent", says, nullptr, RolloutVerdict::kUnsure);
+    out_.not_seen.push_back(Msg("{} weights without values", absent_.size()));
+    if (out_.next_run.empty()) {
+      out_.next_run = Msg(
+          "save weights that are whole: gather the shards of FSDP or ZeRO-3 first, and take those of an engine on a "
+          "CPU before it packs them");
+    }
+  }
+
   /// What has no partner by its name was not compared: where that is so on both sides, they may be the same weights.
   void ConcludeUnpaired() {
     const std::vector<std::string>&a = lacking_[0], &b = lacking_[1];
@@ -390,24 +397,12 @@ class WeightJudge {
            nullptr, RolloutVerdict::kUnsure);
     } else if (!a.empty() || !b.empty()) {
       const std::vector<std::string>& one = a.empty() ? b : a;
-      out_.not_seen.push_back(Msg("{} weights that one side alone has, such as {}", one.size(), OneLine(one[0])));
+      out_.not_seen.push_back(one.size() == 1
+                                  ? Msg("a weight that one side alone has: {}", OneLine(one[0]))
+                                  : Msg("{} weights that one side alone has, such as {}", one.size(), OneLine(one[0])));
     }
     if (guessed_ > 0)
       out_.not_seen.push_back(Msg("whether any of {} weights whose names say nothing are exchanged", guessed_));
-  }
-
-  /// Between two types no value need be equal as it is stored.
-  Message EvidenceOf(const OtherWeight& other) const {
-    const WeightPair& pair = map_.pairs[other.pair];
-    const WeightDiff& diff = diffs_[other.pair];
-    const Message says = other.cause.kind.empty() ? Msg("differs") : other.cause.sentence;
-    if (pair.a.dtype == pair.b.dtype || !pair.same_shape)
-      return Msg("{}: {}, {} of {} values equal", pair.a.label(), says, diff.equal, diff.count);
-    const DType type = CoarserType(pair.a.dtype, pair.b.dtype);
-    const WeightRows a = RowsOfWeight(pair.a, type), b = RowsOfWeight(pair.b, type);
-    size_t equal = 0;
-    for (size_t i = 0; i < std::min(a.hashes.size(), b.hashes.size()); ++i) equal += a.hashes[i] == b.hashes[i];
-    return Msg("{}: {}, {} of {} rows equal in {}", pair.a.label(), says, equal, a.rows, DTypeName(type));
   }
 
   void ConcludeHeads() {
@@ -431,12 +426,16 @@ class WeightJudge {
     ConcludeHeads();
     for (const std::string_view kind : {"part", "shape"}) ConcludeKind(kind, RolloutVerdict::kCause);
     ConcludeRest();
+    ConcludeAbsent();
     ConcludeKind("quantised", RolloutVerdict::kLegitimate);
     if (const OtherWeight* at = First("merged")) {
       Lead("merged", Msg("adapters merged into {} weights, such as {}", Count("merged"), LabelOf(map_.pairs[at->pair])),
            at, RolloutVerdict::kLegitimate);
     }
-    for (size_t i = 0; i < others_.size() && i < kMostEvidence; ++i) out_.evidence.push_back(EvidenceOf(others_[i]));
+    for (size_t i = 0; i < others_.size() && i < kMostEvidence; ++i) {
+      const size_t pair = others_[i].pair;
+      out_.evidence.push_back(EvidenceOf(LabelOf(map_.pairs[pair]), map_.pairs[pair], diffs_[pair], others_[i].cause));
+    }
     // Scales without weights of few bits: who stores them in a way that is not known here.
     if (quantised_ == 0) quantised_ = scales_;
     if (quantised_ > 0) {
@@ -480,6 +479,7 @@ class WeightJudge {
   std::map<std::string, const WeightTensor*> lora_;
   std::vector<UntiedHead> heads_;
   std::array<std::vector<std::string>, 2> lacking_;  // labels of each side
+  std::vector<std::string> absent_;                  // labels of weights whose values a side does not have
   size_t guessed_ = 0;
   size_t copies_ = 0, rounded_ = 0, quantised_ = 0, scales_ = 0, lora_weights_ = 0, tied_ = 0, shards_ = 0;
 };
