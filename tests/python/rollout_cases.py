@@ -3,6 +3,7 @@
 import json
 
 import torch
+from graph_cases import run
 
 HIDDEN, HEADS, GROUPS, HEAD, FFN, LAYERS, VOCAB = 32, 4, 2, 8, 64, 3, 96
 CONFIG = {
@@ -278,3 +279,17 @@ def plain_lines(r, path, side, **more):
                 line[key] = values[i] if isinstance(values, list) else values
             out.write(json.dumps(line) + "\n")
     return path
+
+
+def rollout(train, engine, *options, code=None):
+    """What `msprobe rollout` says, with its stages by name."""
+    done = run(["rollout", train, engine, "--json", *options], check=False)
+    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (
+        done.returncode,
+        done.stderr,
+        done.stdout[:3000],
+    )
+    result = json.loads(done.stdout)
+    result["verdicts"] = {stage["stage"]: stage["verdict"] for stage in result["stages"]}
+    result["of"] = {stage["stage"]: stage for stage in result["stages"]}
+    return result

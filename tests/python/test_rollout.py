@@ -16,6 +16,7 @@ from rollout_cases import (
     nemo_lines,
     picked,
     plain_lines,
+    rollout,
     save,
     skyrl_batch,
     skyrl_generator,
@@ -28,19 +29,6 @@ from rollout_cases import (
 )
 
 UNSEEN = {"token": "not_seen", "weight": "not_seen", "sampling": "not_seen", "routing": "not_seen"}
-
-
-def rollout(train, engine, *options, code=None):
-    done = run(["rollout", train, engine, "--json", *options], check=False)
-    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (
-        done.returncode,
-        done.stderr,
-        done.stdout[:3000],
-    )
-    result = json.loads(done.stdout)
-    result["verdicts"] = {stage["stage"]: stage["verdict"] for stage in result["stages"]}
-    result["of"] = {stage["stage"]: stage for stage in result["stages"]}
-    return result
 
 
 def accuses_nothing(result):

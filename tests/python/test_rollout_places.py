@@ -7,19 +7,7 @@ import pytest
 import torch
 from graph_cases import run
 from launch import run_python
-from rollout_cases import LAYERS, Rollout, fused, plain_lines, save, updated, verl_batch, weights
-
-
-def rollout(train, engine, *options, code=None):
-    done = run(["rollout", train, engine, "--json", *options], check=False)
-    assert done.returncode in ((0, 1, 5) if code is None else (code,)), (
-        done.returncode,
-        done.stderr,
-        done.stdout[:3000],
-    )
-    result = json.loads(done.stdout)
-    result["of"] = {stage["stage"]: stage for stage in result["stages"]}
-    return result
+from rollout_cases import LAYERS, Rollout, fused, plain_lines, rollout, save, updated, verl_batch, weights
 
 
 @pytest.fixture(scope="module")
