@@ -214,6 +214,7 @@ class ByValue {
         return false;
       }
     }
+    if (high == low) return false;  // nothing is left between the bounds
     // One element at a bound may be anything.
     if (at_high == 1 || at_low == 1 || at_high + at_low < 3) return false;
     const auto agreeing = pair_.looked() - static_cast<int64_t>(differing().size());

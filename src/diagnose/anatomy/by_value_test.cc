@@ -100,6 +100,9 @@ TEST(AnatomyByValue, Zeros) {
   EXPECT_EQ(part.part.axis, 2);
   EXPECT_EQ(part.part.entries, std::vector<int64_t>{5});
   EXPECT_FALSE(Of([](double, size_t) { return 0.0; }, std::vector<double>(8, 1), {8}).found());
+  // Where half of the golden values are zero, too, nothing is cut off below zero.
+  const std::vector<double> padded{-1, -1, -1, -1, 0, 0, 0, 0};
+  EXPECT_NE(Of([](double, size_t) { return 0.0; }, padded, {8}).kind, AnatomyKind::kClipped);
   EXPECT_FALSE(Of([](double v, size_t) { return v; }, std::vector<double>(8, 0), {8}).found());
 }
 
