@@ -233,9 +233,10 @@ class Walk {
     return Blame(in_.distances[i].masked && !anything_ ? Kind::kInput : Kind::kOp, i, verdict, units);
   }
 
-  /// Nothing in the rest of the pass is made of the gradient of a parameter.
-  bool TravelsOn(const NameParts& op) const {
-    return !in_.plan.implementations || op.direction != OpDirection::kParameterGrad;
+  /// Nothing in the rest of the pass is made of the gradient of a parameter, and what came to its module shows behind
+  /// it.
+  bool TravelsOn(size_t i, const NameParts& op) const {
+    return op.direction != OpDirection::kParameterGrad || (!in_.plan.implementations && !EnteredAround(in_, i));
   }
 
   /// Of two implementations nothing is bit-equal: what stands out does so from what added up before it.
@@ -285,7 +286,8 @@ class Walk {
       const float bar = Resplit() && d.parameter ? louder_ : std::max(StandsOut(), louder_ * loudest_);
       if (!anything_ && input > (inexact_ && !own ? bar : 1)) return Blame(Kind::kInput, i, OnEntry(d, input), input);
       const float limit = from_outside_ ? stands_out_later_ : inexact_ ? StandsOut() : 1;
-      const bool unseen = d.blind || (d.filled && inexact_);       // of its inputs
+      // Of its inputs: a fill hides what rounding made of the rest, which is no more than the drift so far.
+      const bool unseen = d.blind || (d.filled && inexact_ && output <= sure_of_bug_ * std::max(1.0f, loudest_));
       const bool given = !anything_ || !(d.argument || d.chosen);  // else that explains another result
       const bool jumps = output > limit && given && !Differs(input) && !unseen && output >= stands_out_ * input;
       // A module passes on what is in it, but no more than that.
@@ -313,7 +315,7 @@ class Walk {
     const float slack = anything_ ? 1 : in_.plan.implementations ? louder_ : Resplit() ? StandsOut() : 1;
     const bool rounds = (input <= slack && output <= slack) || (!anything_ && NormsAgree(i));
     if (rounds && !d.argument && !d.shapes && !d.chosen) {
-      const bool counts = std::isfinite(d.output) && TravelsOn(name);  // an index that rounding turned does not
+      const bool counts = std::isfinite(d.output) && TravelsOn(i, name);  // an index that rounding turned does not
       if (!anything_ && counts) loudest_ = std::max(loudest_, Scaled(i, d.output));
       if (!anything_) norm_drift_ = std::max(norm_drift_, d.norm_output);
       return RulerVerdict::kRoundOff;
@@ -324,7 +326,7 @@ class Walk {
   /// More than round-off, but nothing that stands out from what was before.
   RulerVerdict Added(size_t i, const OpDistance& d) {
     grows_ = std::min(grows_, i);
-    const bool counts = std::isfinite(d.output) && TravelsOn(ParseOpName(ops_.NameAt(i)));
+    const bool counts = std::isfinite(d.output) && TravelsOn(i, ParseOpName(ops_.NameAt(i)));
     if (!anything_ && counts) loudest_ = std::max(loudest_, Scaled(i, d.output));
     return Inherit(i);
   }
