@@ -277,8 +277,25 @@ class ExtraUse {
   ExtraUse(const WalkInput& in, FirstDifference* out) : in_(in), out_(out) {}
 
   Status Find() {
-    const DumpPair& pair = in_.pair;
     MSP_ASSIGN_OR_RETURN(const std::string looks, ParameterLooks());
+    return FindOf(looks, false);
+  }
+
+  /// Of what the forward call gives to whose backward call another gradient comes: a term of the loss, as a rule.
+  Status FindOfResult() {
+    const auto forward = in_.pair.target->FindOp(ForwardNameOf(ParseOpName(in_.pair.target->ops().NameAt(out_->op))));
+    if (!forward) return OkStatus();
+    ItemViews items(*in_.pair.target, in_.pair.options.mode);
+    MSP_RETURN_IF_ERROR(items.Read(*forward));
+    const auto given = std::ranges::find(items.items(), ItemState::kOutput, &ItemView::state);
+    return given == items.items().end() ? OkStatus() : FindOf(LooksOf(*given), true);
+  }
+
+ private:
+  /// `in_graph`: only uses through which gradients flow.
+  Status FindOf(const std::string& looks, bool in_graph) {
+    const DumpPair& pair = in_.pair;
+    in_graph_ = in_graph;
     if (looks.empty()) return OkStatus();
     std::vector<uint32_t> own;
     for (size_t i = 0; i < out_->op && own.size() < kMostLookedAt; ++i) {
@@ -304,7 +321,6 @@ class ExtraUse {
     return OkStatus();
   }
 
- private:
   /// Of the parameter whose gradient differs most, in the forward call of its module.
   StatusOr<std::string> ParameterLooks() const {
     const DumpPair& pair = in_.pair;
@@ -343,7 +359,11 @@ class ExtraUse {
       const auto takes = [&](const ItemView& item) {
         return (item.state == ItemState::kInput || item.state == ItemState::kKwarg) && LooksOf(item) == looks;
       };
-      if (std::ranges::any_of(items.items(), takes)) return op;
+      const auto flows = [](const ItemView& item) {
+        return item.state == ItemState::kOutput && item.requires_grad == ItemView::Grad::kTrue;
+      };
+      if (std::ranges::any_of(items.items(), takes) && (!in_graph_ || std::ranges::any_of(items.items(), flows)))
+        return op;
     }
     return kNoMaker;
   }
@@ -359,6 +379,7 @@ class ExtraUse {
 
   const WalkInput& in_;
   FirstDifference* out_;
+  bool in_graph_ = false;
 };
 
 /// Whether what the first tensor of both calls is agrees: a sum and a mean of one loss.
@@ -388,6 +409,10 @@ Status FindMaker(const WalkInput& in, WalkResult* walk) {
     return ExtraUse(in, &walk->first).Find();
   if (found.kind != FoundKind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();
   if (in.plan.implementations) return OkStatus();  // functions of the two have nothing to do with each other
+  if (!in.plan.cross && ParseOpName(pair.target->ops().NameAt(found.op)).direction == OpDirection::kBackward) {
+    MSP_RETURN_IF_ERROR(ExtraUse(in, &found).FindOfResult());
+    if (found.kind != FoundKind::kInput) return OkStatus();
+  }
   JsonDoc target, golden;
   OpDiff diff;
   if (in.plan.cross) {
