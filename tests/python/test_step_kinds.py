@@ -17,7 +17,7 @@ NAMED = {
     ),
 }
 OF_L1 = {
-    "frozen": ("the optimizer updates 17 parameters, that of the golden run 18", "parameter groups"),
+    "frozen": ("its weight (input.1) requires no gradient, in the golden run it does", "requires_grad_()"),
     "groups": ("the optimizer decays 7 parameters, that of the golden run 18", "parameter groups"),
     "exchanged": ("its weight (input.1), a parameter, differs", "names in the checkpoint"),
 }

@@ -204,7 +204,12 @@ class Describer {
     for (size_t i = diff.rows_used; i-- > 0;) {
       const StatValue& norm = diff.target[i].stats[kNorm];
       const bool endless = norm.IsNanOrInf() || (norm.IsNumber() && !std::isfinite(norm.AsDouble()));
-      if (endless && !IsResult(diff.target[i].state)) return i;
+      if (!endless || IsResult(diff.target[i].state)) continue;
+      // A number that is filled in tells nothing; the mask of the call does not show either where it is true.
+      const auto mask = std::ranges::find_if(diff.target.begin(), diff.target.begin() + static_cast<long>(i),
+                                             [](const ItemView& item) { return item.dtype == "torch.bool"; });
+      const size_t at = static_cast<size_t>(mask - diff.target.begin());
+      return diff.target[i].shape == "[]" && at < i ? at : i;
     }
     return 0;
   }
@@ -290,7 +295,8 @@ void ForgetWhatIsMadeGood(const WalkInput& in, WalkResult* walk) {
     const NameParts name = ParseOpName(ops.NameAt(i));
     const bool backward = name.direction == OpDirection::kBackward;
     if (Begins(walk->verdicts[i]) || walk->verdicts[i] == RulerVerdict::kInherited) {
-      if (!backward || ApiOf(name.full) != ApiOf(ops.NameAt(first.op))) return;
+      const bool own_call = backward || in.distances[i].argument;  // or one more of these
+      if (!own_call || ApiOf(name.full) != ApiOf(ops.NameAt(first.op))) return;
       own.push_back(i);
     } else if (backward && walk->verdicts[i] != RulerVerdict::kNone) {
       ++agree;
@@ -307,6 +313,11 @@ void ForgetWhatIsMadeGood(const WalkInput& in, WalkResult* walk) {
 /// The modules with parameters that only one run calls explain that only its step changes them.
 void BlameOneSided(const WalkInput& in, OptimizerForms* forms) {
   FirstDifference& intake = forms->intake;
+  // A parameter that is one of several is more likely that of such a module.
+  const bool lacks = forms->parameter.kind == FirstDifference::Kind::kMissingOp;
+  if (Contains(forms->parameter.parameter, " or ") &&
+      std::ranges::any_of(in.one_sided, [&](const OneSidedModule& m) { return m.golden == lacks; }))
+    forms->parameter = FirstDifference();
   if (intake.item != ".parameters") return;
   const bool golden = std::stoul(intake.difference.target) < std::stoul(intake.difference.golden);
   const auto module = std::ranges::find(in.one_sided, golden, &OneSidedModule::golden);
@@ -317,20 +328,6 @@ void BlameOneSided(const WalkInput& in, OptimizerForms* forms) {
   found.golden_op = golden ? module->op : kNoOp;
   found.verdict = RulerVerdict::kSuspicious;
   intake = std::move(found);
-}
-
-/// Several ops of a step are given one setting.
-void DropRepeatedSettings(Differences* out) {
-  const auto same = [](const FirstDifference& a, const FirstDifference& b) {
-    return a.kind == FirstDifference::Kind::kArgument && b.kind == a.kind && a.item == b.item &&
-           !StartsWith(a.item, ".input") && a.difference.target == b.difference.target && a.owner == b.owner;
-  };
-  std::vector<FirstDifference> kept;
-  for (FirstDifference& d : out->others) {
-    const bool told = same(out->first, d) || std::ranges::any_of(kept, [&](const auto& k) { return same(k, d); });
-    if (!told) kept.push_back(std::move(d));
-  }
-  out->others = std::move(kept);
 }
 
 /// What the gradients that only one run has, and the steps of the two optimizers say.
@@ -345,13 +342,20 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
     out->first = std::move(flow);
     MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
     for (FirstDifference& d : out->others) MSP_RETURN_IF_ERROR(NameSetting(pair, &d));
-    DropRepeatedSettings(out);
+    DropRepeated(out);
     return OkStatus();
   }
   MSP_ASSIGN_OR_RETURN(const bool clips, BlameClipping(pair, plan, walk, out));
   if (clips) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
-  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan));
+  const bool parted =
+      out->Answer().kind == FirstDifference::Kind::kShape && out->Answer().op >= BehindBackward(pair.target->ops());
+  MSP_ASSIGN_OR_RETURN(OptimizerForms forms, CompareOptimizers(pair, plan, parted));
   BlameOneSided(in, &forms);
+  if (forms.intake.item == ".parameters") {
+    const bool fewer = std::stoul(forms.intake.difference.target) < std::stoul(forms.intake.difference.golden);
+    MSP_ASSIGN_OR_RETURN(FirstDifference frozen, FrozenWeight(in, fewer));
+    if (frozen.kind != FirstDifference::Kind::kNone) forms.intake = std::move(frozen);
+  }
   WeighOptimizers(std::move(forms), walk, out);
   if (out->first.name.empty()) MSP_RETURN_IF_ERROR(describer.Fill(&out->first));
   FirstDifference& first = out->first;
@@ -364,7 +368,7 @@ Status AddOptimizer(const Describer& describer, const WalkInput& in, const WalkR
   }
   std::erase_if(out->others,
                 [&](const FirstDifference& d) { return d.kind == out->first.kind && d.name == out->first.name; });
-  DropRepeatedSettings(out);
+  DropRepeated(out);
   return OkStatus();
 }
 
@@ -439,6 +443,7 @@ StatusOr<Differences> FindDifferences(const DumpPair& pair, OpDistances distance
   MSP_RETURN_IF_ERROR(ParallelFor(2, [&](size_t task) -> Status {
     if (task == 1) return CountUnrecorded(*pair.target, target_tree, &unrecorded);
     MSP_ASSIGN_OR_RETURN(walk, WalkOps(input));
+    MoveToParameter(input, &walk);
     MSP_RETURN_IF_ERROR(MoveToAssignment(input, &walk));
     ForgetWhatIsMadeGood(input, &walk);
     MSP_RETURN_IF_ERROR(FindMaker(input, &walk));

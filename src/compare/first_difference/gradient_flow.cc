@@ -16,6 +16,7 @@ namespace msprobe {
 namespace {
 
 using Kind = FirstDifference::Kind;
+using Grad = ItemView::Grad;
 
 bool IsOfGradients(std::string_view name) {
   const OpDirection direction = ParseOpName(name).direction;
@@ -91,7 +92,6 @@ StatusOr<bool> IsAmong(const WalkInput& in, size_t op, const std::string& suffix
 
 /// The item that requires gradients in one of the calls only; what goes in before what comes out.
 const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool results) {
-  using Grad = ItemView::Grad;
   for (const ItemView& item : own.items()) {
     if (!item.tensor || IsResult(item.state) != results || item.requires_grad == Grad::kNA) continue;
     const auto partner = std::ranges::find(other.items(), item.suffix, &ItemView::suffix);
@@ -99,6 +99,40 @@ const ItemView* PartsAt(const ItemViews& own, const ItemViews& other, bool resul
     if (partner->requires_grad != item.requires_grad) return &item;
   }
   return nullptr;
+}
+
+/// The first tensor of the forward pass that requires gradients in one run only; with `given` one of these, with `only`
+/// one that does or does not in the target.
+StatusOr<FirstDifference> FirstParting(const WalkInput& in, size_t backward, const std::vector<std::string>& given,
+                                       std::optional<Grad> only) {
+  FirstDifference out;
+  const OpList& ops = in.pair.target->ops();
+  ItemViews own(*in.pair.target, CompareMode::kStructure), other(*in.pair.golden, CompareMode::kStructure);
+  for (size_t i = 0; i < backward; ++i) {
+    if (i % kStepsBetweenTrims == 0) TrimMaps();
+    const uint32_t partner = in.plan.golden_of[i];
+    if (partner == kNoOp || ParseOpName(ops.NameAt(i)).direction != OpDirection::kForward) continue;
+    MSP_RETURN_IF_ERROR(own.Read(i));
+    MSP_RETURN_IF_ERROR(other.Read(partner));
+    const ItemView* item = PartsAt(own, other, false);
+    if (!item) item = PartsAt(own, other, true);
+    if (!item || (only && item->requires_grad != *only)) continue;
+    if (!given.empty()) {
+      MSP_ASSIGN_OR_RETURN(const bool among, IsAmong(in, i, item->suffix, given));
+      if (!among) continue;
+    }
+    const bool requires_it = item->requires_grad == Grad::kTrue;
+    out.kind = Kind::kArgument;
+    out.op = i;
+    out.golden_op = partner;
+    out.item = item->suffix;
+    out.argument = NameOfArgument(ops.NameAt(i), own.items(), out.item);
+    out.difference = {"requires_grad", requires_it ? "True" : "False", requires_it ? "False" : "True", -1};
+    out.detail = "requires_grad is " + out.difference.target + " against " + out.difference.golden;
+    out.verdict = RulerVerdict::kBug;
+    return out;
+  }
+  return out;
 }
 
 }  // namespace
@@ -117,32 +151,11 @@ StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& f
   const Kind kind = found.Answer().kind;
   const size_t backward = FirstBackward(ops);
   if (kind != Kind::kNone && kind != Kind::kGrows && answer_at < backward) return out;
-  ItemViews own(*in.pair.target, CompareMode::kStructure), other(*in.pair.golden, CompareMode::kStructure);
-  for (size_t i = 0; i < backward; ++i) {
-    if (i % kStepsBetweenTrims == 0) TrimMaps();
-    const uint32_t partner = in.plan.golden_of[i];
-    if (partner == kNoOp || ParseOpName(ops.NameAt(i)).direction != OpDirection::kForward) continue;
-    MSP_RETURN_IF_ERROR(own.Read(i));
-    MSP_RETURN_IF_ERROR(other.Read(partner));
-    const ItemView* item = PartsAt(own, other, false);
-    if (!item) item = PartsAt(own, other, true);
-    if (!item) continue;
-    if (!given.empty()) {
-      MSP_ASSIGN_OR_RETURN(const bool among, IsAmong(in, i, item->suffix, given));
-      if (!among) continue;
-    }
-    const bool requires_it = item->requires_grad == ItemView::Grad::kTrue;
-    out.kind = Kind::kArgument;
-    out.op = i;
-    out.golden_op = partner;
-    out.item = item->suffix;
-    out.argument = NameOfArgument(ops.NameAt(i), own.items(), out.item);
-    out.difference = {"requires_grad", requires_it ? "True" : "False", requires_it ? "False" : "True", -1};
-    out.detail = "requires_grad is " + out.difference.target + " against " + out.difference.golden;
-    out.verdict = RulerVerdict::kBug;
-    return out;
-  }
-  return out;
+  return FirstParting(in, backward, given, std::nullopt);
+}
+
+StatusOr<FirstDifference> FrozenWeight(const WalkInput& in, bool target) {
+  return FirstParting(in, FirstBackward(in.pair.target->ops()), {}, target ? Grad::kFalse : Grad::kTrue);
 }
 
 }  // namespace msprobe

@@ -11,4 +11,8 @@ namespace msprobe {
 /// backward calls, and where something in front of the backward pass differs by itself. `answer_at` as in WalkResult.
 StatusOr<FirstDifference> GradientFlow(const WalkInput& in, const Differences& found, size_t answer_at);
 
+/// Where only one run's step leaves parameters out: the first tensor of the forward pass that requires no gradient in
+/// that run, the target or the golden one, and does in the other.
+StatusOr<FirstDifference> FrozenWeight(const WalkInput& in, bool target);
+
 }  // namespace msprobe

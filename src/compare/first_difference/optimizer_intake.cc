@@ -48,8 +48,10 @@ struct Updates {
   size_t first = 0;            // of the dump
   size_t ops = 0;              // one for each parameter, or one for a list of them
   size_t count = 0;            // of parameters
+  size_t again = 0;            // of these, that were changed before
   size_t decays = 0;           // of these a part is taken off
   std::vector<std::string> shapes;
+  std::unordered_set<std::string> left;  // what they leave
 };
 
 /// Whether a product in place takes a part off; that of a moment stands in front of what is added to it.
@@ -62,6 +64,15 @@ bool Decays(const OpList& ops, size_t i, std::span<const ItemView> items) {
   });
 }
 
+/// Whether a weight is added to its gradient, as SGD decays it.
+bool AddsWeight(std::span<const ItemView> items) {
+  using Grad = ItemView::Grad;
+  const auto at = [&](std::string_view suffix) { return std::ranges::find(items, suffix, &ItemView::suffix); };
+  const auto gradient = at(".input.0"), weight = at(".input.1");
+  return gradient != items.end() && weight != items.end() && gradient->requires_grad == Grad::kFalse &&
+         weight->requires_grad == Grad::kTrue;
+}
+
 /// How many of what the product gives are `weights`: gradients are scaled, and averages kept, by products, too.
 size_t CountOf(std::span<const ItemView> items, const std::unordered_set<std::string>& weights) {
   return static_cast<size_t>(std::ranges::count_if(items, [&](const ItemView& item) {
@@ -69,16 +80,27 @@ size_t CountOf(std::span<const ItemView> items, const std::unordered_set<std::st
   }));
 }
 
-/// Adds what one op changes: one parameter, or a list of them.
+/// Adds what one op changes: one parameter, or a list of them. A second step takes in what the first one left.
 void AddUpdated(std::span<const ItemView> items, size_t op, Updates* out) {
   constexpr std::string_view kFirst = ".input.0";
   if (out->count == 0) out->first = op;
   ++out->ops;
   for (const ItemView& item : items) {
     const bool one = item.suffix == kFirst, of_list = StartsWith(item.suffix, ".input.0.");
+    if (item.tensor && item.state == ItemState::kOutput && Amplitude(item) > 0) out->left.insert(PrintOf(item));
     if (!item.tensor || IsResult(item.state) || (!one && !of_list)) continue;
+    out->again += out->left.contains(PrintOf(item)) ? 1 : 0;
     out->shapes.push_back(item.shape);
     ++out->count;
+  }
+}
+
+/// What is made of a weight that was changed before is that weight, in front of its next change.
+void FollowDecay(std::span<const ItemView> items, std::unordered_set<std::string>* left) {
+  const auto given = std::ranges::find(items, ".input.0", &ItemView::suffix);
+  if (given == items.end() || !left->contains(PrintOf(*given))) return;
+  for (const ItemView& item : items) {
+    if (item.tensor && item.state == ItemState::kOutput) left->insert(PrintOf(item));
   }
 }
 
@@ -96,6 +118,7 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
     if (!IsModuleName(name) && (step == "lerp" || StartsWith(step, "_fused_adam"))) adam.algorithm = "Adam";
     if (IsModuleName(name) || (!divides && !adds && step != "mul")) continue;
     MSP_RETURN_IF_ERROR(items.Read(i));
+    if (step == "mul") FollowDecay(items.items(), &adam.left);
     if (step == "mul" && Decays(ops, i, items.items())) products.push_back(i);
     for (const ItemView& item : items.items()) {
       if (divides && item.suffix == ".input.0") weights.insert(PrintOf(item));
@@ -105,6 +128,8 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
       before.insert(before.end(), products.begin(), products.end());
       products.clear();
     }
+    // In place it is an average of weights.
+    if (step == "add" && !ApiOf(name).ends_with('_') && AddsWeight(items.items())) ++sgd.decays;
     if (adds && (step != "add" || Descends(items.items()))) AddUpdated(items.items(), i, &sgd);
   }
   for (const size_t i : before) {
@@ -115,19 +140,71 @@ StatusOr<Updates> UpdatesOf(const DumpFile& dump) {
   return adam.count > 0 ? adam : sgd.count > 0 ? sgd : Updates();
 }
 
-}  // namespace
-
-StatusOr<bool> OnlyOneSteps(const DumpPair& pair) {
-  MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));
-  MSP_ASSIGN_OR_RETURN(const Updates golden, UpdatesOf(*pair.golden));
-  return (target.count == 0) != (golden.count == 0);
+/// Whether what the updates of `stepping` leave is there behind the backward pass of `other`, too: it stepped by
+/// functions for lists, which are not recorded, and something looks at its weights later.
+StatusOr<bool> HoldsUpdated(const DumpFile& stepping, const Updates& updates, const DumpFile& other) {
+  std::unordered_set<std::string> left;
+  ItemViews items(stepping, CompareMode::kStatistics);
+  for (size_t i = updates.first; i < stepping.ops().size(); ++i) {
+    const std::string_view name = stepping.ops().NameAt(i);
+    if (IsModuleName(name) || !ApiOf(name).ends_with('_')) continue;
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    const bool weight = StepOf(name) != "add" || Descends(items.items());
+    for (const ItemView& item : items.items()) {
+      if (weight && item.tensor && item.state == ItemState::kOutput && Amplitude(item) > 0) left.insert(PrintOf(item));
+    }
+  }
+  ItemViews seen(other, CompareMode::kStatistics);
+  for (size_t i = BehindBackward(other.ops()); i < other.ops().size() && !left.empty(); ++i) {
+    MSP_RETURN_IF_ERROR(seen.Read(i));
+    const auto holds = [&](const ItemView& item) {
+      return item.tensor && item.state == ItemState::kInput && left.contains(PrintOf(item));
+    };
+    if (std::ranges::any_of(seen.items(), holds)) return true;
+  }
+  return false;
 }
 
-StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan) {
-  FirstDifference out;
+/// How many tensors the first norm over a list behind the backward pass takes in; 0: there is none.
+StatusOr<size_t> CountOfNorm(const DumpFile& dump, size_t* op) {
+  ItemViews items(dump, CompareMode::kStructure);
+  for (size_t i = BehindBackward(dump.ops()); i < dump.ops().size(); ++i) {
+    if (IsModuleName(dump.ops().NameAt(i)) || ApiOf(dump.ops().NameAt(i)) != "_foreach_norm") continue;
+    MSP_RETURN_IF_ERROR(items.Read(i));
+    *op = i;
+    return static_cast<size_t>(std::ranges::count_if(
+        items.items(), [](const ItemView& item) { return item.tensor && StartsWith(item.suffix, ".input.0."); }));
+  }
+  return size_t{0};
+}
+
+/// What differs in what two steps take in; without an item nothing does.
+struct Intake {
+  std::string item, target, golden;
+  size_t op = 0, golden_op = 0;
+  bool same_results = false;
+};
+
+/// Where one run clips by the norm of other gradients than the other.
+StatusOr<Intake> CompareNorms(const DumpPair& pair) {
+  Intake out;
+  MSP_ASSIGN_OR_RETURN(const size_t count, CountOfNorm(*pair.target, &out.op));
+  MSP_ASSIGN_OR_RETURN(const size_t golden, CountOfNorm(*pair.golden, &out.golden_op));
+  if (count == 0 || golden == 0 || count == golden) return out;
+  out.item = ".norms";
+  out.target = std::to_string(count);
+  out.golden = std::to_string(golden);
+  return out;
+}
+
+StatusOr<Intake> CompareUpdates(const DumpPair& pair) {
   MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));
   MSP_ASSIGN_OR_RETURN(const Updates golden, UpdatesOf(*pair.golden));
-  if (target.count == 0 || golden.count == 0) return out;
+  if (target.count == 0 || golden.count == 0) return Intake();
+  const auto found = [&](std::string_view item, std::string_view ours, std::string_view theirs) {
+    return Intake{std::string(item), std::string(ours), std::string(theirs),
+                  target.first,      golden.first,      target.left == golden.left};
+  };
   std::vector<std::string> a = target.shapes, b = golden.shapes;
   const bool same_order = a == b;
   std::ranges::sort(a);
@@ -135,36 +212,50 @@ StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& p
   const bool again = target.count % golden.count == 0 || golden.count % target.count == 0;
   const bool known = !target.algorithm.empty() && !golden.algorithm.empty();
   const bool loops = target.ops == target.count && golden.ops == golden.count;  // lists are sorted by dtype and device
-  if (known && target.algorithm != golden.algorithm) {
-    out.item = ".algorithm";
-    out.difference = {"value", std::string(target.algorithm), std::string(golden.algorithm), -1};
-  } else if (target.count != golden.count) {
-    if (again) return out;  // a step that runs twice
-    out.item = ".parameters";
-    out.difference = {"value", std::to_string(target.count), std::to_string(golden.count), -1};
-  } else if (target.decays != golden.decays && std::min(target.decays, golden.decays) > 0) {
-    out.item = ".decays";
-    out.difference = {"value", std::to_string(target.decays), std::to_string(golden.decays), -1};
-  } else if (loops && !same_order && a == b) {
-    out.item = ".order";
-    out.difference = {"value", target.shapes.front(), golden.shapes.front(), -1};
-    for (size_t i = 0; i < target.count; ++i) {
-      if (target.shapes[i] == golden.shapes[i]) continue;
-      out.difference = {"value", target.shapes[i], golden.shapes[i], -1};
-      break;
-    }
-  } else {
-    return out;
+  if (known && target.algorithm != golden.algorithm) return found(".algorithm", target.algorithm, golden.algorithm);
+  if (target.count != golden.count) {
+    if (again) return Intake();                      // a step that runs twice
+    const bool more = target.again != golden.again;  // some, by two optimizers or by two steps of one of them
+    return found(more ? ".updates" : ".parameters", std::to_string(target.count), std::to_string(golden.count));
   }
+  if (target.decays != golden.decays && std::min(target.decays, golden.decays) > 0)
+    return found(".decays", std::to_string(target.decays), std::to_string(golden.decays));
+  if (!loops || same_order || a != b) return Intake();
+  const size_t at =
+      static_cast<size_t>(std::ranges::mismatch(target.shapes, golden.shapes).in1 - target.shapes.begin());
+  return found(".order", target.shapes[at], golden.shapes[at]);
+}
+
+}  // namespace
+
+StatusOr<OneSteps> OnlyOneSteps(const DumpPair& pair) {
+  MSP_ASSIGN_OR_RETURN(const Updates target, UpdatesOf(*pair.target));
+  MSP_ASSIGN_OR_RETURN(const Updates golden, UpdatesOf(*pair.golden));
+  if ((target.count == 0) == (golden.count == 0)) return OneSteps::kNo;
+  MSP_ASSIGN_OR_RETURN(const bool both, target.count == 0 ? HoldsUpdated(*pair.golden, golden, *pair.target)
+                                                          : HoldsUpdated(*pair.target, target, *pair.golden));
+  return both ? OneSteps::kUnrecorded : OneSteps::kYes;
+}
+
+StatusOr<FirstDifference> CompareIntake(const DumpPair& pair, const MatchPlan& plan) {
+  MSP_ASSIGN_OR_RETURN(Intake found, CompareUpdates(pair));
+  if (found.item.empty()) {
+    MSP_ASSIGN_OR_RETURN(found, CompareNorms(pair));
+  }
+  FirstDifference out;
+  if (found.item.empty()) return out;
   out.kind = FirstDifference::Kind::kArgument;
   out.of_step = true;
-  out.op = target.first;
+  out.item = std::move(found.item);
+  out.op = found.op;
   out.golden_op = plan.golden_of[out.op];
   out.name = pair.target->ops().NameAt(out.op);
-  out.golden_name = pair.golden->ops().NameAt(golden.first);
+  out.golden_name = pair.golden->ops().NameAt(found.golden_op);
+  out.difference = {"value", std::move(found.target), std::move(found.golden), -1};
   out.detail = "is " + out.difference.target + " against " + out.difference.golden;
-  // An order alone changes nothing: it shows that the groups are others.
-  out.verdict = out.item == ".order" ? RulerVerdict::kSuspicious : RulerVerdict::kBug;
+  // An order alone changes nothing: it shows that the groups are others, unless the same comes of it.
+  const RulerVerdict of_order = found.same_results ? RulerVerdict::kNone : RulerVerdict::kSuspicious;
+  out.verdict = out.item == ".order" ? of_order : RulerVerdict::kBug;
   return out;
 }
 

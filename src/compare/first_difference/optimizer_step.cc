@@ -33,14 +33,16 @@ class StepReader {
     const OpList& ops = dump_.ops();
     const size_t begin = BehindBackward(ops);
     MSP_ASSIGN_OR_RETURN(parameters_, ParameterPrints(dump_));
-    MSP_ASSIGN_OR_RETURN(const size_t end, BehindUpdate(begin));
-    for (size_t i = begin; i < end; ++i) {
+    MSP_ASSIGN_OR_RETURN(end_, BehindUpdate(begin));
+    for (size_t i = begin; i < end_; ++i) {
       const std::string_view name = ops.NameAt(i);
       if (IsModuleName(name)) continue;
       MSP_RETURN_IF_ERROR(ReadOp(i, StepOf(name)));
     }
     return OkStatus();
   }
+
+  bool IsBehind(size_t i) const { return i >= end_; }
 
   /// Takes what this op is given, whatever others are: groups of parameters have settings of their own.
   Status ReadAlone(size_t i) {
@@ -228,6 +230,7 @@ class StepReader {
       coupled_decay_;
   std::unordered_set<std::string> parameters_;
   double step_ = 0;
+  size_t end_ = 0;        // of the step
   bool one_rate_ = true;  // of all weights
 };
 
@@ -241,6 +244,7 @@ struct SettingHere {
 StatusOr<std::optional<SettingHere>> SettingAt(const DumpFile& dump, size_t op) {
   StepReader reader(dump);
   MSP_RETURN_IF_ERROR(reader.Read());
+  if (reader.IsBehind(op)) return std::optional<SettingHere>();  // averages of weights
   MSP_RETURN_IF_ERROR(reader.ReadAlone(op));
   // A fused step is given all of them.
   if (StartsWith(StepOf(dump.ops().NameAt(op)), "_fused_")) return std::optional<SettingHere>();
@@ -401,9 +405,9 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
   return reader.Settings();
 }
 
-StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan) {
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan, bool parted) {
   OptimizerForms forms;
-  if (plan.fused || (plan.cross && !plan.implementations) || !StepsDiffer(pair, plan)) return forms;
+  if (plan.fused || (plan.cross && !plan.implementations) || (!parted && !StepsDiffer(pair, plan))) return forms;
   forms.differ = true;
   forms.begin = BehindBackward(pair.target->ops());
   if (!plan.implementations) {
@@ -465,8 +469,10 @@ Status NameSetting(const DumpPair& pair, FirstDifference* found) {
 void WeighOptimizers(OptimizerForms forms, const WalkResult& walk, Differences* out) {
   using enum FirstDifference::Kind;
   const bool lone = out->first.kind == kMissingOp || out->first.kind == kExtraOp;
-  if (forms.one_steps && lone && walk.answer_at >= forms.begin) {
-    out->first.of_step = true;
+  if (forms.one_steps != OneSteps::kNo && lone && walk.answer_at >= forms.begin) {
+    if (forms.one_steps == OneSteps::kUnrecorded) out->first = FirstDifference();
+    out->first.of_step = out->first.kind != kNone;
+    out->first.verdict = RulerVerdict::kSuspicious;  // or it steps by functions for lists, which are not recorded
     std::erase_if(out->others, [&](const FirstDifference& d) { return d.kind == kMissingOp || d.kind == kExtraOp; });
     return;
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compare/describe/differences.h"
+#include "compare/first_difference/optimizer_intake.h"
 #include "compare/first_difference/walk_types.h"
 #include "compare/pair/dump_pair.h"
 
@@ -23,18 +24,19 @@ StatusOr<std::vector<OptimizerSetting>> OptimizerSettingsOf(const DumpFile& dump
 
 /// What two steps of different ops have to do with each other.
 struct OptimizerForms {
-  bool differ = false;         // the runs step by different ops; else their arguments are compared anyway
-  bool same_settings = false;  // and all settings are known, and the same: two forms of one step
-  bool one_steps = false;      // only one run changes weights
-  bool again = false;          // one run does the whole step once more
-  bool one_sided = false;      // the step of one run has all that the other's has
-  size_t begin = 0;            // of the target's step
-  FirstDifference setting;     // the first that differs; kNone where none does
-  FirstDifference decay;       // of parameters that only one of them decays; kNone where there are none
-  FirstDifference parameter;   // that only one of them changes; kNone where there is none
-  FirstDifference intake;      // of what they take in (optimizer_intake.h); kNone where nothing differs
+  bool differ = false;                 // the runs step by different ops; else their arguments are compared anyway
+  bool same_settings = false;          // and all settings are known, and the same: two forms of one step
+  OneSteps one_steps = OneSteps::kNo;  // only one run changes weights
+  bool again = false;                  // one run does the whole step once more
+  bool one_sided = false;              // the step of one run has all that the other's has
+  size_t begin = 0;                    // of the target's step
+  FirstDifference setting;             // the first that differs; kNone where none does
+  FirstDifference decay;               // of parameters that only one of them decays; kNone where there are none
+  FirstDifference parameter;           // that only one of them changes; kNone where there is none
+  FirstDifference intake;              // of what they take in (optimizer_intake.h); kNone where nothing differs
 };
-StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan);
+/// `parted`: the answer so far is that shapes differ in the step.
+StatusOr<OptimizerForms> CompareOptimizers(const DumpPair& pair, const MatchPlan& plan, bool parted);
 
 /// Where an argument of an op of the step differs, it becomes the setting that it is made of: "lr", not the number that
 /// a division is scaled by.

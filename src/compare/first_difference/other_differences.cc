@@ -1,5 +1,6 @@
 #include "compare/first_difference/other_differences.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <unordered_set>
@@ -7,6 +8,7 @@
 #include "base/page_trim.h"
 #include "base/slot_table.h"
 #include "base/text.h"
+#include "compare/describe/item_difference.h"
 #include "compare/pair/op_at.h"
 #include "compare/round_off/norm_mode.h"
 #include "compare/values/dtype_match.h"
@@ -51,6 +53,7 @@ class Others {
       const bool inherits = walk_.verdicts[i] == RulerVerdict::kInherited;  // not what is computed another way
       if (i > walk_.answer_at && inherits && !d.shapes) MSP_RETURN_IF_ERROR(Judge(i, name, d));
       if (i > walk_.answer_at && d.chosen && !d.shapes && !backward_) MSP_RETURN_IF_ERROR(JudgeData(i, name.full));
+      if (i > walk_.answer_at && inherits && !backward_) MSP_RETURN_IF_ERROR(JudgeWeightsOfLoss(i, name.full));
       if (apart) differing_.AddAncestorsOf(name);
     }
     if (!coarser_) AddOwnOps();
@@ -115,6 +118,31 @@ class Others {
       if (!out_.empty() && out_.back().op == i) out_.back().item = item.suffix;
       made_.insert(ValuesOf(item));
       return OkStatus();
+    }
+    return OkStatus();
+  }
+
+  /// What a loss weighs its classes by is a constant: where it differs it does so by itself.
+  Status JudgeWeightsOfLoss(size_t i, std::string_view name) {
+    const std::string_view api = ApiOf(name);
+    if (IsModuleName(name) || (!Contains(api, "cross_entropy") && api != "nll_loss") || told_.Has(api))
+      return OkStatus();
+    MSP_RETURN_IF_ERROR(ReadMade(i));
+    JsonDoc target, golden;
+    OpDiff diff;
+    MSP_RETURN_IF_ERROR(DiffOpWith(in_.pair, i, in_.plan.golden_of[i], &target, &golden, &diff));
+    const std::span<const ItemView> items(diff.target.data(), diff.rows_used);
+    for (size_t row = 0; row < diff.rows_used; ++row) {
+      const ItemView& item = diff.target[row];
+      const bool weighs =
+          item.suffix.ends_with("weight") || NameOfArgument(name, items, item.suffix).ends_with("weight");
+      if (!weighs || IsResult(item.state) || !item.tensor || diff.rows[row].golden == kNoItem ||
+          item.requires_grad == ItemView::Grad::kTrue || made_.contains(ValuesOf(item)) ||
+          RowDistance(diff, row, in_.pair.options.mode, DTypeTolerance(*diff.thresholds, item.dtype)) <= 1)
+        continue;
+      Add(FoundKind::kInput, i, api);
+      if (!out_.empty() && out_.back().op == i) out_.back().item = item.suffix;
+      break;
     }
     return OkStatus();
   }
@@ -221,6 +249,24 @@ void CountInfected(const WalkInput& in, const WalkResult& walk, Differences* out
     if (at == out->infected.size() && at < kMostModules) out->infected.push_back({std::string(module), 0});
     if (at < out->infected.size()) ++out->infected[at].ops;
   }
+}
+
+void DropRepeated(Differences* out) {
+  const auto lone = [](const FirstDifference& d) {
+    return d.kind == FoundKind::kMissingOp || d.kind == FoundKind::kExtraOp;
+  };
+  const auto same = [&](const FirstDifference& a, const FirstDifference& b) {
+    if (a.kind != b.kind) return false;
+    if (lone(a)) return !a.frame.empty() && a.frame == b.frame && b.parameter.empty();
+    return a.kind == FoundKind::kArgument && a.item == b.item && !StartsWith(a.item, ".input") &&
+           a.difference.target == b.difference.target && a.owner == b.owner;
+  };
+  std::vector<FirstDifference> kept;
+  for (FirstDifference& d : out->others) {
+    const bool told = same(out->first, d) || std::ranges::any_of(kept, [&](const auto& k) { return same(k, d); });
+    if (!told) kept.push_back(std::move(d));
+  }
+  out->others = std::move(kept);
 }
 
 StatusOr<std::vector<FirstDifference>> OtherDifferences(const WalkInput& in, const WalkResult& walk) {

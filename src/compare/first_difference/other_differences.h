@@ -12,6 +12,10 @@ namespace msprobe {
 /// that give other results for equal inputs. At most some, one for each parameter's module and each kind of op.
 StatusOr<std::vector<FirstDifference>> OtherDifferences(const WalkInput& in, const WalkResult& walk);
 
+/// Leaves out what is told already: one setting that several ops of a step are given, and ops that one run has more in
+/// a line of the source that has one of these.
+void DropRepeated(Differences* out);
+
 /// Ops behind the answer that differ by more than round-off, by module.
 void CountInfected(const WalkInput& in, const WalkResult& walk, Differences* out);
 

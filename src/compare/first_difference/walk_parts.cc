@@ -189,6 +189,24 @@ bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& ve
   return forward && verdicts[*forward] == RulerVerdict::kRewritten;
 }
 
+void MoveToParameter(const WalkInput& in, WalkResult* walk) {
+  FirstDifference& found = walk->source;
+  if (found.kind != FirstDifference::Kind::kInput || in.plan.cross || in.plan.implementations) return;
+  const std::string_view name = in.pair.target->ops().NameAt(found.op);
+  if (!IsModuleName(name) || in.distances[found.op].parameter) return;  // functions are given it themselves
+  if (ParseOpName(name).direction != OpDirection::kForward) return;
+  std::optional<size_t> holder;
+  in.target_tree.ForEachAround(name, [&](std::string_view around) {
+    const auto at = IsModuleName(around) ? in.pair.target->FindOp(around) : std::nullopt;
+    if (at && *at > found.op && in.distances[*at].matched && in.distances[*at].parameter) holder = *at;
+    return !holder;
+  });
+  if (!holder) return;
+  found.op = *holder;
+  found.golden_op = in.plan.golden_of[*holder];
+  found.units = in.distances[*holder].input;
+}
+
 Status MoveToAssignment(const WalkInput& in, WalkResult* walk) {
   FirstDifference& found = walk->source;
   if (found.kind != FirstDifference::Kind::kInput || found.golden_op == kNoOp || in.plan.fused) return OkStatus();

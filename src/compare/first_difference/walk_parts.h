@@ -56,6 +56,10 @@ std::optional<size_t> EnteredAround(const WalkInput& in, size_t op);
 /// Whether its forward op is computed another way, such as at another place: what arrives is another gradient then.
 bool IsBackwardOfRewritten(const WalkInput& in, const BigArray<RulerVerdict>& verdicts, size_t op);
 
+/// Where what comes in to an op inside of a module is made of a parameter that the module itself holds and that
+/// differs, that is the place: modules stand behind what is in them.
+void MoveToParameter(const WalkInput& in, WalkResult* walk);
+
 /// Where what comes in was put into a tensor in front of it (assigned_values.h), that is the place.
 Status MoveToAssignment(const WalkInput& in, WalkResult* walk);
 

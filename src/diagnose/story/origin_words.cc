@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/text.h"
 #include "compare/describe/six_digits.h"
 #include "diagnose/story/place_words.h"
+#include "ops/op_name.h"
 
 namespace msprobe {
 namespace {
@@ -59,6 +61,10 @@ std::string Overflowed(const Words& say, const StoryOrigin& o) {
 
 /// Of a mask, most likely.
 std::string Hidden(const Words& say, const StoryOrigin& o) {
+  if (o.argument == "mask")
+    return say({"what comes of {} of {} differs: statistics do not show at which places it is true",
+                "由 {1} 的 {0} 得出的结果不一致：统计值无法显示其为真的位置"},
+               ItemText(o), o.op);
   return say({"what comes of {} of {} differs: it holds infinities, and statistics do not show at which places",
               "由 {1} 的 {0} 得出的结果不一致：其中含有无穷大，统计值无法显示其位置"},
              ItemText(o), o.op);
@@ -100,9 +106,17 @@ std::string OfStep(const Words& say, const StoryOrigin& o) {
     return say(
         {"the optimizer updates {} parameters, that of the golden run {}", "优化器更新 {} 个参数，标杆侧更新 {} 个"},
         o.target, o.golden);
+  if (o.item == "updates")
+    return say({"parameters are updated {} times in one step, in the golden run {} times",
+                "一步中参数更新 {} 次，标杆侧 {} 次"},
+               o.target, o.golden);
   if (o.item == "decays")
     return say({"the optimizer decays {} parameters, that of the golden run {}",
                 "优化器对 {} 个参数作权重衰减，标杆侧为 {} 个"},
+               o.target, o.golden);
+  if (o.item == "norms")
+    return say({"gradients are clipped by the norm of {} of them, in the golden run of {}",
+                "梯度按 {} 个梯度的范数裁剪，标杆侧为 {} 个"},
                o.target, o.golden);
   return say({"the optimizer takes its parameters in another order: one of shape {} where the golden run has {}",
               "优化器中参数的次序不同：此处的 shape 为 {}，标杆为 {}"},
@@ -121,9 +135,15 @@ std::string OfGradientFlow(const Words& say, const StoryOrigin& o) {
 /// Of an op that one run has more.
 std::string OfLoneOp(const Words& say, const StoryOrigin& o) {
   if (o.of_step && o.cause == Cause::kExtraOp)
-    return say({"the optimizer steps, that of the golden run does not", "优化器执行了更新，标杆侧没有"});
+    return say(
+        {"a step of the optimizer was recorded, in the golden run none was: it does not step, or by functions for "
+         "lists, which are not recorded",
+         "采集到优化器的更新，标杆侧没有：标杆侧未执行更新，或使用了不采集的列表函数"});
   if (o.of_step)
-    return say({"the optimizer does not step, that of the golden run does", "优化器没有执行更新，标杆侧执行了"});
+    return say(
+        {"no step of the optimizer was recorded, that of the golden run was: it does not step, or by functions for "
+         "lists, which are not recorded",
+         "没有采集到优化器的更新，标杆侧有：优化器未执行更新，或使用了不采集的列表函数"});
   if (o.cause == Cause::kExtraOp) {
     if (!o.parameter.empty())
       return say({"the optimizer updates {}, that of the golden run does not", "优化器更新了 {}，标杆侧未更新"},
@@ -275,6 +295,9 @@ std::string Differs(const Words& say, const StoryOrigin& o) {
 }
 
 std::string ShapesTell(const Words& say, const StoryOrigin& o) {
+  // The dimensions of a weight are no batch, nor are those of what an optimizer steps.
+  const bool steps = ApiOf(o.op).ends_with('_') || StartsWith(ApiOf(o.op), "_foreach_");
+  if (o.argument == "weight" || o.argument == "bias" || !o.parameter.empty() || steps) return {};
   std::vector<int64_t> a = DimensionsOf(o.target), b = DimensionsOf(o.golden);
   if (a.size() != b.size() || a.size() < 2) return {};
   const bool first = a[0] != b[0], rest = std::equal(a.begin() + 1, a.end(), b.begin() + 1);

@@ -86,7 +86,7 @@ StoryOrigin OriginOf(const Origin& o, int step) {
                     : Msg("it uses the statistics of the batch; in the golden run its running ones, as in evaluation");
   }
   if (o.replay) out.replay = ReplayText(*o.replay).English();
-  out.anatomy = o.anatomy;
+  if (!d.of_step) out.anatomy = o.anatomy;  // of values, where the step is what differs
   return out;
 }
 
