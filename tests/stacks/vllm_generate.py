@@ -9,23 +9,15 @@ from pathlib import Path
 
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
-from vllm import LLM, SamplingParams
-from vllm_model import CONFIG
+from vllm import SamplingParams
+from vllm_model import CONFIG, engine_of
 
 
 def main(out):
     torch.manual_seed(11)
     model = Qwen2ForCausalLM(Qwen2Config(**CONFIG)).to(torch.bfloat16)
     model.save_pretrained(out / "model")
-    llm = LLM(
-        str(out / "model"),
-        skip_tokenizer_init=True,
-        dtype="bfloat16",
-        enforce_eager=True,
-        max_model_len=128,
-        kv_cache_memory_bytes=1 << 26,
-        block_size=32,
-    )
+    llm = engine_of(out / "model")
     settings = SamplingParams(temperature=0, max_tokens=3, ignore_eos=True, detokenize=False)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3) if "--train" in sys.argv else None
     tokens = []

@@ -16,7 +16,7 @@ from msprobe.pytorch import PrecisionDebugger
 from transformers import Qwen2Config, Qwen2ForCausalLM
 from vllm import LLM, SamplingParams
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-from vllm_model import CONFIG
+from vllm_model import CONFIG, engine_of
 
 
 def save_model(directory: Path) -> Any:
@@ -92,18 +92,12 @@ def main(out: Path, case: str) -> None:
     model = save_model(out / "model")
     config = {"task": "tensor", "level": "mix", "dump_path": str(out / "rollout"), "rank": [], "step": []}
     (out / "config.json").write_text(json.dumps({**config, "tensor": {}}))
-    llm = LLM(
-        str(out / "model"),
-        skip_tokenizer_init=True,
-        dtype="bfloat16",
-        enforce_eager=True,
-        max_model_len=128,
+    llm = engine_of(
+        out / "model",
         max_num_seqs=3,
         max_num_batched_tokens=48 if case == "clean_chunked" else 128,
         enable_chunked_prefill=True,
         enable_prefix_caching=case == "clean_chunked",
-        kv_cache_memory_bytes=1 << 26,
-        block_size=32,
     )
     llm.apply_model(lambda m: plant(case, m))
     torch.manual_seed(5)
